@@ -1,0 +1,114 @@
+"""What the catalog answers: it is the one authority for text, metadata, tombstones and supersession."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from contracts.base import Instant, LaxMessage, MemoryId, Message, Name, Position, Project
+from contracts.memory import Entity, MemoryKind, Relation, Statement, Tombstone
+
+
+class Row(LaxMessage):
+    """A memory as the catalog holds it: all of a record but its vectors, and what other records say of it.
+
+    `superseded_by` is the memory that took its place, and `superseded_at` when: by naming it, or by holding a newer
+    value of every statement this one makes (which therefore are all single-valued).
+    """
+
+    id: MemoryId
+    text: str
+    kind: MemoryKind
+    position: Position
+    version: int
+    created_at: Instant
+    occurred_at: Instant | None = None
+    session: str | None = None
+    source: str | None = None
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    salience: float = 0.5
+    confidence: float = 1.0
+    quality: float = 0.5
+    expires_at: Instant | None = None
+    metadata: dict[str, Any] = {}
+    entities: tuple[Entity, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    supersedes: tuple[MemoryId, ...] = ()
+    superseded_by: MemoryId | None = None
+    superseded_at: Instant | None = None
+    tombstone: Tombstone | None = None
+
+    @property
+    def event_time(self) -> Instant:
+        return self.occurred_at or self.created_at
+
+
+class HydrateRequest(LaxMessage):
+    project: Project
+    ids: tuple[MemoryId, ...]
+    min_position: Position = 0
+    remaining_ms: float = 1000.0
+
+
+class HydrateReply(LaxMessage):
+    """The rows that exist, in the order asked; unknown ids are left out."""
+
+    rows: tuple[Row, ...]
+    position: Position
+
+
+class NamesRequest(LaxMessage):
+    """Which of these normalised names does the project know as entities?"""
+
+    project: Project
+    names: tuple[str, ...]
+
+
+class NamesReply(LaxMessage):
+    """Canonical name and type of each known name, by its normalised form."""
+
+    known: dict[str, tuple[str, str]]
+
+
+class ListRequest(Message):
+    """Enumerate memories by creation time. The cursor belongs to its filters: with others it is STALE_CURSOR."""
+
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+    cursor: str | None = None
+    order: Literal["newest", "oldest"] = "newest"
+    kinds: tuple[MemoryKind, ...] = ()
+    session: Name | None = None
+    tags: tuple[Name, ...] = ()
+    since: Instant | None = None
+    until: Instant | None = None
+    include_tombstoned: bool = False
+
+
+class ListReply(LaxMessage):
+    memories: tuple[Row, ...]
+    cursor: str | None = None
+
+
+class InspectRequest(Message):
+    id: MemoryId
+
+
+class StoryEntry(LaxMessage):
+    """One state in a memory's write story."""
+
+    position: Position
+    version: int
+    at: Instant
+    change: str
+
+
+class InspectReply(LaxMessage):
+    """A memory, its write story from the log, and how far each lane has applied the log."""
+
+    found: bool
+    memory: Row | None = None
+    story: tuple[StoryEntry, ...] = ()
+    lanes: dict[str, Position] = {}

@@ -1,0 +1,122 @@
+"""One error tree and one error reply.
+
+MemlaneError
+├── InvalidRequest      the caller must change the request
+├── NotFound            what the request names is not there
+├── Conflict            the request contradicts what is stored
+├── Exhausted           too much at once; try again later
+├── Unavailable         a part did not answer in time; try again
+└── Internal            our fault
+
+Between processes a failure is a value: ``{"error": {code, category, message, details, retryable}}``.
+Inside a process it is an exception of this tree; `to_reply` and `from_reply` are the only two crossings.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from contracts.base import LaxMessage
+
+
+class ErrorCode(StrEnum):
+    """Stable names; a comment says what the caller does next."""
+
+    INVALID_REQUEST = "INVALID_REQUEST"  # correct the field that details name
+    INVALID_ENCODING = "INVALID_ENCODING"  # send UTF-8 JSON
+    INVALID_PROJECT = "INVALID_PROJECT"  # use letters, digits, - and _, at most 64
+    UNKNOWN_FIELD = "UNKNOWN_FIELD"  # remove or correct the field
+    TEXT_EMPTY = "TEXT_EMPTY"  # send a text
+    TEXT_TOO_LARGE = "TEXT_TOO_LARGE"  # split the text
+    PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"  # send less in one message
+    BAD_VECTOR_DIMENSION = "BAD_VECTOR_DIMENSION"  # send a vector of the model's dimension
+    OUT_OF_RANGE = "OUT_OF_RANGE"  # bring the number within the bounds in details
+    MEMORY_NOT_FOUND = "MEMORY_NOT_FOUND"  # nothing to do: it is not there
+    UNKNOWN_PROJECT = "UNKNOWN_PROJECT"  # encode something first, or correct the name
+    UNKNOWN_VERB = "UNKNOWN_VERB"  # use a verb of the table in contracts.subjects
+    IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"  # use a new request_id for new content
+    STALE_CURSOR = "STALE_CURSOR"  # begin the listing again
+    OVERLOADED = "OVERLOADED"  # back off, then try again
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"  # try again with more time
+    CONSISTENCY_TIMEOUT = "CONSISTENCY_TIMEOUT"  # try again: the lane in details is behind
+    LANES_LOST = "LANES_LOST"  # try again: no lane answered
+    UNAVAILABLE = "UNAVAILABLE"  # try again: a needed part is away
+    INTERNAL = "INTERNAL"  # report it, with the request id
+
+
+class MemlaneError(Exception):
+    """Base of every error we raise on purpose. `details` is JSON and never holds a secret."""
+
+    category: ClassVar[str] = "internal"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, code: ErrorCode, message: str, **details: Any) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.details = details
+
+
+class InvalidRequest(MemlaneError):
+    category = "validation"
+
+
+class NotFound(MemlaneError):
+    category = "not_found"
+
+
+class Conflict(MemlaneError):
+    category = "conflict"
+
+
+class Exhausted(MemlaneError):
+    category = "exhausted"
+    retryable = True
+
+
+class Unavailable(MemlaneError):
+    category = "unavailable"
+    retryable = True
+
+
+class Internal(MemlaneError):
+    category = "internal"
+
+
+_TREE: dict[str, type[MemlaneError]] = {
+    cls.category: cls for cls in (InvalidRequest, NotFound, Conflict, Exhausted, Unavailable, Internal)
+}
+
+
+class ErrorBody(LaxMessage):
+    code: str
+    category: str
+    message: str
+    details: dict[str, Any] = {}
+    retryable: bool = False
+
+
+class ErrorReply(LaxMessage):
+    error: ErrorBody
+
+
+def to_reply(error: BaseException) -> ErrorReply:
+    """The wire form of an error. An exception outside the tree becomes INTERNAL, its type named, its text withheld."""
+    if not isinstance(error, MemlaneError):
+        error = Internal(ErrorCode.INTERNAL, "unexpected failure", kind=type(error).__name__)
+    body = ErrorBody(
+        code=str(error.code),
+        category=error.category,
+        message=error.message,
+        details=error.details,
+        retryable=error.retryable,
+    )
+    return ErrorReply(error=body)
+
+
+def from_reply(body: ErrorBody) -> MemlaneError:
+    """The exception for a received error; an unknown code or category (a newer server) becomes Internal."""
+    cls = _TREE.get(body.category, Internal)
+    code = ErrorCode(body.code) if body.code in ErrorCode.__members__ else ErrorCode.INTERNAL
+    return cls(code, body.message, **body.details)

@@ -1,0 +1,79 @@
+"""What the orchestrator and the lanes say to each other. Columnar, so that a hundred hits validate as four lists."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from contracts.base import LaxMessage, MemoryId, Position, Project
+
+
+class Lane(StrEnum):
+    SEMANTIC = "semantic"
+    LEXICAL = "lexical"
+    GRAPH = "graph"
+
+
+class LaneStatus(StrEnum):
+    OK = "ok"
+    TIMEOUT = "timeout"  # it was asked and did not answer in time
+    ABSENT = "absent"  # nobody listens
+    OVERLOADED = "overloaded"  # it refused: its queue is full, or the time left is too short
+    BEHIND = "behind"  # it has not applied the position asked for
+    ERROR = "error"  # it answered with a failure or with garbage
+
+
+ItemKind = Literal["memory", "statement", "entity", "relation"]
+
+
+class LaneQuery(LaxMessage):
+    """Ask one shard of one lane for its best items. `vector` is packed (semantic only), `remaining_ms` counts from
+    arrival, `min_position` is the log position the lane must have applied before it answers (0: any)."""
+
+    project: Project
+    cue: str
+    vector: str = ""
+    subject: str | None = None
+    top_n: int = 100
+    min_position: Position = 0
+    remaining_ms: float = 1000.0
+
+
+class LaneReply(LaxMessage):
+    """A ranked list, best first. Row i is item `items[i]` of kind `kinds[i]` with lane score `scores[i]`, standing for
+    the memories `sources[i]`.
+
+    `evidence[i]` in [0, 1] is comparable within the lane: cosine for semantic, the idf-weighted share of the cue's
+    terms for lexical, 1/(hops + 1) for graph. `confirmed[i]` says that the lane alone vouches for the item: an exact
+    id or rare-term match (lexical), all named anchors of the cue (graph).
+    """
+
+    status: LaneStatus = LaneStatus.OK
+    position: Position = 0
+    items: tuple[str, ...] = ()
+    kinds: tuple[ItemKind, ...] = ()
+    labels: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+    sources: tuple[tuple[MemoryId, ...], ...] = ()
+    evidence: tuple[float, ...] = ()
+    confirmed: tuple[bool, ...] = ()
+    notes: dict[str, object] = {}
+    took_ms: float = 0.0
+
+
+class ScoreQuery(LaxMessage):
+    """Ask a lane for its evidence on given memories, whether or not it ranked them."""
+
+    project: Project
+    cue: str
+    vector: str = ""
+    ids: tuple[MemoryId, ...]
+    remaining_ms: float = 1000.0
+
+
+class ScoreReply(LaxMessage):
+    """`evidence[i]` for the memory `ids[i]` of the query: as in `LaneReply`, 0 where the lane does not hold it."""
+
+    evidence: tuple[float, ...] = ()
+    confirmed: tuple[bool, ...] = ()
+    took_ms: float = 0.0

@@ -1,0 +1,116 @@
+"""The read verb: recall."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from contracts.base import (
+    DEFAULT_MEMBERS,
+    MAX_DEADLINE_MS,
+    MAX_MEMBERS,
+    Instant,
+    LaxMessage,
+    MemoryId,
+    Message,
+    Name,
+    Position,
+    Text,
+    Unit,
+)
+from contracts.lanes import ItemKind, LaneStatus
+from contracts.memory import MemoryKind
+
+AnswerKind = Literal["Single", "Many", "None"]
+
+
+class RecallRequest(Message):
+    """Ask a project what it remembers about a cue. Filters are AND-combined."""
+
+    cue: Text
+    vector: tuple[float, ...] | None = None
+    max_results: Annotated[int, Field(ge=1, le=MAX_MEMBERS)] = DEFAULT_MEMBERS
+    kinds: tuple[MemoryKind, ...] = ()
+    types: tuple[Name, ...] = ()
+    session: Name | None = None
+    subject: Name | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    as_of: Instant | None = None
+    min_confidence: Unit = 0.0
+    min_salience: Unit = 0.0
+    include_superseded: bool = False
+    consistency: Literal["Eventual", "ReadAfterWrite"] = "Eventual"
+    position: Annotated[Position, Field(ge=1)] | None = None
+    deadline_ms: Annotated[int, Field(ge=1, le=MAX_DEADLINE_MS)] = 1000
+    trace: bool = False
+
+
+class Vote(LaxMessage):
+    """What one lane said of a member: its rank (from 1), its own score, and which items it found."""
+
+    rank: int
+    score: float
+    items: tuple[str, ...] = ()
+
+
+class Member(LaxMessage):
+    """`score` is relevance in [0, 1]; `why` says in words what admitted the member; `superseded_by` is only ever set
+    where superseded memories were asked for. `agrees` lists memories that assert the same and were folded in."""
+
+    id: MemoryId
+    text: str
+    kind: MemoryKind
+    score: float
+    provenance: dict[str, Vote]
+    why: tuple[str, ...]
+    created_at: Instant
+    occurred_at: Instant | None = None
+    session: str | None = None
+    metadata: dict[str, Any] = {}
+    superseded_by: MemoryId | None = None
+    agrees: tuple[MemoryId, ...] = ()
+
+
+class LaneOutcome(LaxMessage):
+    status: LaneStatus
+    position: Position = 0
+    took_ms: float = 0.0
+    hits: int = 0
+    detail: str | None = None
+
+
+class TraceHit(LaxMessage):
+    item: str
+    kind: ItemKind
+    label: str
+    score: float
+    sources: tuple[MemoryId, ...]
+
+
+class Trace(LaxMessage):
+    """What every stage saw. `fused` is the fused and filtered pool, best first, at most 100 ids."""
+
+    query_class: str
+    class_reason: str
+    temporal: bool
+    list_intent: bool
+    weights: dict[str, float]
+    lanes: dict[str, tuple[TraceHit, ...]]
+    fused: tuple[MemoryId, ...]
+    dropped: dict[str, int]
+    counts: dict[str, int]
+    band: dict[str, float]
+    timings_ms: dict[str, float]
+
+
+class RecallReply(LaxMessage):
+    answer_kind: AnswerKind
+    members: tuple[Member, ...]
+    lanes: dict[str, LaneOutcome]
+    degraded: bool
+    reranked: bool
+    rerank: str
+    took_ms: float
+    trace: Trace | None = None

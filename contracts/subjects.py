@@ -1,0 +1,79 @@
+"""Every subject, stream, bucket, durable and queue-group name, in one table.
+
+| subject                                          | who listens                    | what                             |
+|--------------------------------------------------|--------------------------------|----------------------------------|
+| memlane.v1.<project>.<verb>                       | orchestrators, encode workers  | the verbs agents use             |
+| memlane.lane.v1.<lane>.<shard>.search / score     | that lane's replicas           | one shard of one lane            |
+| memlane.catalog.v1.<shard>.<op>                   | that shard's catalogs          | hydrate, names, list             |
+| memlane.work.v1.embed / rerank                    | embed and rerank workers       | models                           |
+| memlane.log.v1.<project>.<shard>.<memory id>      | stream MEMLANE_LOG             | full state of a memory           |
+| memlane.ingest.v1.<project>                       | stream MEMLANE_INGEST          | encode requests, fire and forget |
+| memlane.dlq.v1.<project>                          | stream MEMLANE_DLQ             | what could not be ingested       |
+"""
+
+from __future__ import annotations
+
+from contracts.base import MemoryId
+from contracts.lanes import Lane
+
+LOG_STREAM = "MEMLANE_LOG"
+INGEST_STREAM = "MEMLANE_INGEST"
+DLQ_STREAM = "MEMLANE_DLQ"
+REQUESTS_BUCKET = "MEMLANE_REQUESTS"
+INGEST_DURABLE = "encode"
+
+LOG_SUBJECTS = "memlane.log.v1.*.*.*"
+INGEST_SUBJECTS = "memlane.ingest.v1.*"
+DLQ_SUBJECTS = "memlane.dlq.v1.*"
+
+EMBED = "memlane.work.v1.embed"
+RERANK = "memlane.work.v1.rerank"
+
+#: Verbs and the role that serves each.
+VERBS: dict[str, str] = {
+    "encode": "encode",
+    "forget": "encode",
+    "recall": "orchestrator",
+    "list": "orchestrator",
+    "inspect": "orchestrator",
+}
+
+#: Header in which a caller sends its own request id, echoed in logs.
+TRACE_HEADER = "X-Memlane-Trace"
+
+
+def verb(project: str, name: str) -> str:
+    """The subject of a verb; `project` may be ``*`` in a subscription."""
+    return f"memlane.v1.{project}.{name}"
+
+
+def project_of(subject: str) -> str:
+    """The project token of a verb, ingest or log subject."""
+    tokens = subject.split(".")
+    return tokens[2] if tokens[1] == "v1" else tokens[3]
+
+
+def lane(name: Lane, shard: int, op: str) -> str:
+    return f"memlane.lane.v1.{name}.{shard}.{op}"
+
+
+def catalog(shard: int, op: str) -> str:
+    return f"memlane.catalog.v1.{shard}.{op}"
+
+
+def log(project: str, shard: int | str, memory_id: MemoryId | str) -> str:
+    """The log subject of a memory; any part may be ``*`` in a filter."""
+    return f"memlane.log.v1.{project}.{shard}.{memory_id}"
+
+
+def ingest(project: str) -> str:
+    return f"memlane.ingest.v1.{project}"
+
+
+def dead_letter(project: str) -> str:
+    return f"memlane.dlq.v1.{project}"
+
+
+def durable(role: str, shard: int, replica: str) -> str:
+    """The durable consumer of one replica's follower of one shard."""
+    return f"{role}-{shard}-{replica}"

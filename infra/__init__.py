@@ -1,0 +1,1 @@
+"""How it runs: settings, the bus, servers, supervisor, command line, telemetry."""

@@ -1,0 +1,1 @@
+"""Decides: pure stages (router, fusion, filters, membership) and the thin services that join them."""

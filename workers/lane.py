@@ -1,0 +1,118 @@
+"""What every lane worker is: an index that follows the log and answers searches at a known position."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import anyio
+
+from contracts import subjects, wire
+from contracts.base import Position
+from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus, ScoreQuery, ScoreReply
+from contracts.ports import Call, Endpoint, Entry, Log
+
+#: A lane that has less time left than this refuses at once rather than answer nobody.
+LEAST_TIME_S = 0.002
+
+
+class LaneIndex(Protocol):
+    """A disposable projection of one shard of the log.
+
+    `apply` is idempotent: applying an entry twice, or an older run of entries again, ends in the same index. It
+    stores effect first and `position` last, so that killed at any point and restarted it catches up. A record that
+    is a tombstone removes its memory. Blocking work runs in a thread inside.
+    """
+
+    @property
+    def position(self) -> Position:
+        """The last position that is applied and will survive a kill."""
+        ...
+
+    async def apply(self, entries: Sequence[Entry]) -> None: ...
+
+    async def search(self, query: LaneQuery) -> LaneReply:
+        """The best items for the query's cue, best first, ties by item id. An empty index gives an empty list."""
+        ...
+
+    async def score(self, query: ScoreQuery) -> ScoreReply: ...
+
+    async def close(self) -> None: ...
+
+
+class Progress:
+    """How far a follower has come; readers may wait for a position."""
+
+    def __init__(self, position: Position) -> None:
+        self.position = position
+        self._moved = anyio.Event()
+
+    def advance(self, position: Position) -> None:
+        self.position = max(self.position, position)
+        self._moved.set()
+        self._moved = anyio.Event()
+
+    async def reached(self, position: Position, deadline: float) -> bool:
+        """Wait until `position` is applied; False when the monotonic `deadline` comes first."""
+        with anyio.move_on_at(deadline):
+            while self.position < position:
+                await self._moved.wait()
+        return self.position >= position
+
+
+async def follow(log: Log, durable: str, shard: int, index: LaneIndex, progress: Progress, ready: Callable[[], None]) -> None:
+    """Keep an index in step with its shard of the log, for ever. Calls `ready` when it has caught up once."""
+    caught_up = False
+    async for batch in log.follow(durable, shard, index.position):
+        fresh = [entry for entry in batch.entries if entry[0] > index.position]
+        if fresh:
+            await index.apply(fresh)
+            progress.advance(fresh[-1][0])
+        await batch.ack()
+        if not caught_up and batch.pending == 0:
+            caught_up = True
+            ready()
+
+
+class LaneWorker:
+    """The role of one replica of one shard of one lane."""
+
+    def __init__(self, lane: Lane, shard: int, replica: str, index: LaneIndex, log: Log) -> None:
+        self.name = str(lane)
+        self._lane, self._shard, self._index, self._log = lane, shard, index, log
+        self._durable = subjects.durable(lane, shard, replica)
+        self._progress = Progress(index.position)
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        queue = f"{self._lane}-{self._shard}"
+        return [
+            Endpoint("search", subjects.lane(self._lane, self._shard, "search"), queue, self._search),
+            Endpoint("score", subjects.lane(self._lane, self._shard, "score"), queue, self._score),
+        ]
+
+    def stats(self) -> dict[str, object]:
+        return {"shard": self._shard, "position": self._progress.position}
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        try:
+            await follow(self._log, self._durable, self._shard, self._index, self._progress, ready)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._index.close()
+
+    async def _search(self, call: Call) -> bytes:
+        query = wire.decode_reply(LaneQuery, call.data)
+        deadline = call.arrived + query.remaining_ms / 1000
+        if deadline - time.monotonic() < LEAST_TIME_S:
+            return wire.encode(LaneReply(status=LaneStatus.OVERLOADED, position=self._progress.position))
+        if not await self._progress.reached(query.min_position, deadline):
+            return wire.encode(LaneReply(status=LaneStatus.BEHIND, position=self._progress.position))
+        position = self._progress.position
+        reply = await self._index.search(query)
+        took_ms = (time.monotonic() - call.arrived) * 1000
+        return wire.encode(reply.model_copy(update={"position": position, "took_ms": took_ms}))
+
+    async def _score(self, call: Call) -> bytes:
+        reply = await self._index.score(wire.decode_reply(ScoreQuery, call.data))
+        return wire.encode(reply.model_copy(update={"took_ms": (time.monotonic() - call.arrived) * 1000}))
