@@ -54,10 +54,12 @@ class HydrateRequest(LaxMessage):
 
 
 class HydrateReply(LaxMessage):
-    """The rows that exist, in the order asked; unknown ids are left out."""
+    """The rows that exist, in the order asked; unknown ids are left out. With `more`, those behind the last row are
+    missing because they did not fit: ask again for them."""
 
     rows: tuple[Row, ...]
     position: Position
+    more: bool = False
 
 
 class NamesRequest(LaxMessage):
@@ -85,6 +87,14 @@ class ListRequest(Message):
     since: Instant | None = None
     until: Instant | None = None
     include_tombstoned: bool = False
+
+
+class ListPage(LaxMessage):
+    """A list request as the orchestrator passes it on, to every shard from one keyset (created in ms, id)."""
+
+    project: Project
+    request: ListRequest
+    after: tuple[int, str] | None = None
 
 
 class ListReply(LaxMessage):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from contracts.base import Instant, LaxMessage, MemoryId, Message, Name, Project, Text, Unit
+from contracts.base import Instant, LaxMessage, MemoryId, Message, Name, Project, Unit
 
 Vector = NDArray[np.float32]
 

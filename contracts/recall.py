@@ -29,7 +29,6 @@ class RecallRequest(Message):
     """Ask a project what it remembers about a cue. Filters are AND-combined."""
 
     cue: Text
-    vector: tuple[float, ...] | None = None
     max_results: Annotated[int, Field(ge=1, le=MAX_MEMBERS)] = DEFAULT_MEMBERS
     kinds: tuple[MemoryKind, ...] = ()
     types: tuple[Name, ...] = ()

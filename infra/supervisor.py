@@ -1,0 +1,213 @@
+"""Everything on one machine: servers and workers as children, restarted when they fall, stopped together."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import structlog
+
+from contracts.errors import Conflict, ErrorCode, Unavailable
+from infra.child import end, spawn, tail
+from infra.discovery import await_roles
+from infra.graph_server import EmbeddedGraph
+from infra.nats_bus import connect
+from infra.nats_server import NatsServer
+from infra.settings import Nats, Settings
+
+logger = structlog.get_logger()
+
+READY_TIMEOUT_S = 120.0
+#: Exit code of a role that has nothing to do here (see workers.__main__).
+NOT_NEEDED = 78
+BACKOFF_S, MOST_BACKOFF_S = 0.3, 10.0
+#: A child that lived this long starts again without waiting.
+STEADY_S = 20.0
+PER_SHARD = ("catalog", "semantic", "lexical", "graph")
+ONCE = ("embed", "encode", "orchestrator", "rerank")
+
+
+@dataclass
+class Worker:
+    """A child process and its history."""
+
+    role: str
+    shard: int
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    backoff: float = BACKOFF_S
+    due: float = 0.0
+    off: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.role}-{self.shard}"
+
+
+@dataclass
+class Supervisor:
+    """`start`, then `watch` until cancelled, then `stop`. What is given by settings (a NATS url, a Neo4j uri) is used;
+    what is not is started on loopback."""
+
+    settings: Settings
+    port: int = 0
+    own_nats: bool = True
+    workers: list[Worker] = field(default_factory=list)
+    _nats: NatsServer | None = None
+    _graph: EmbeddedGraph | None = None
+    _graph_env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return self._nats.url if self._nats else self.settings.nats.url
+
+    async def start(self) -> None:
+        """Start all and wait until every role answers. Raises Unavailable that says which does not, and why."""
+        data = self.settings.data.absolute()
+        if self.own_nats:
+            self._nats = NatsServer(data / "nats", self.port)
+            self._nats.start()
+        if self.settings.graph.uri is None:
+            self._graph = EmbeddedGraph(data / "graph", self.settings.graph.heap_mb)
+            self._start_graph()
+        self.workers = [Worker(role, 0) for role in ONCE if role != "rerank" or self.settings.rerank.enabled]
+        self.workers += [Worker(role, shard) for shard in range(self.settings.log.shards) for role in PER_SHARD]
+        for worker in self.workers:
+            self._spawn(worker)
+        await self._await_ready()
+
+    async def watch(self) -> None:
+        """Start again whatever ends, for ever."""
+        while True:
+            await anyio.sleep(0.1)
+            if self._nats and not self._nats.alive:
+                logger.warning("nats ended", action="restart_nats")
+                self._nats.start()
+            if self._graph and not self._graph.alive:
+                logger.warning("graph store ended", action="restart_graph")
+                self._restart_graph()
+            for worker in self.workers:
+                self._tend(worker)
+
+    def stop(self) -> None:
+        """Workers first, so that they finish what is in hand; then the servers they need for that."""
+        for worker in self.workers:
+            if worker.process and worker.process.poll() is None:
+                worker.process.terminate()
+        for worker in self.workers:
+            if worker.process:
+                end(worker.process)
+        if self._graph:
+            self._graph.stop()
+        if self._nats:
+            self._nats.stop()
+
+    def log_of(self, worker: Worker) -> Path:
+        return self.settings.data.absolute() / "logs" / f"{worker.label}.log"
+
+    def _start_graph(self) -> None:
+        assert self._graph is not None
+        address = self._graph.start()
+        self._graph_env = {
+            "MEMLANE_GRAPH__URI": address.uri,
+            "MEMLANE_GRAPH__USER": address.user,
+            "MEMLANE_GRAPH__PASSWORD": address.password,
+            "MEMLANE_GRAPH__DATABASE": address.database,
+        }
+
+    def _restart_graph(self) -> None:
+        """It comes back on another port, so its workers start again too."""
+        self._start_graph()
+        for worker in self.workers:
+            if worker.role == "graph" and worker.process:
+                end(worker.process)
+
+    def _spawn(self, worker: Worker) -> None:
+        module = ["orchestrator"] if worker.role == "orchestrator" else ["workers", worker.role]
+        env = {
+            "MEMLANE_DATA": str(self.settings.data.absolute()),
+            "MEMLANE_SHARD": str(worker.shard),
+            "MEMLANE_NATS__URL": self.url,
+            **(self._graph_env if worker.role == "graph" else {}),
+        }
+        worker.process = spawn([sys.executable, "-m", *module], self.log_of(worker), env)
+        worker.started = time.monotonic()
+
+    def _tend(self, worker: Worker) -> None:
+        if worker.off or worker.process is None:
+            return
+        code = worker.process.poll()
+        if code is None:
+            return
+        if code == NOT_NEEDED:
+            worker.off = True
+            logger.info("role is off", action="role_off", worker=worker.label)
+            return
+        present = time.monotonic()
+        if not worker.due:
+            steady = present - worker.started > STEADY_S
+            worker.backoff = BACKOFF_S if steady else min(worker.backoff * 2, MOST_BACKOFF_S)
+            worker.due = present + (0.0 if steady else worker.backoff)
+            logger.warning("worker ended", action="restart_worker", worker=worker.label, code=code)
+        if present >= worker.due:
+            worker.due = 0.0
+            self._spawn(worker)
+
+    async def _await_ready(self) -> None:
+        wanted: dict[str, int] = {}
+        for worker in self.workers:
+            if worker.role != "rerank":
+                wanted[worker.role] = wanted.get(worker.role, 0) + 1
+        client = await connect(Nats(url=self.url, creds=self.settings.nats.creds), "memlane-up")
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self.watch)
+                missing = await await_roles(client, wanted, READY_TIMEOUT_S)
+                tasks.cancel_scope.cancel()
+        finally:
+            await client.close()
+        if missing:
+            worker = next(worker for worker in self.workers if worker.role in missing)
+            raise Unavailable(
+                ErrorCode.UNAVAILABLE,
+                f"{', '.join(missing)} did not become ready; the log of {worker.label} ends:\n"
+                f"{tail(self.log_of(worker))}",
+            )
+
+
+@contextmanager
+def only_one(data: Path) -> Iterator[None]:
+    """Hold a data folder. Raises Conflict when another process of ours holds it."""
+    data.mkdir(parents=True, exist_ok=True)
+    with (data / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Conflict(ErrorCode.INVALID_REQUEST, f"another memlane up runs on {data}", field="data") from None
+        yield
+
+
+async def run(supervisor: Supervisor, announce: Callable[[str], None]) -> None:
+    """Start, announce, watch until SIGINT or SIGTERM, stop."""
+    try:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with anyio.create_task_group() as tasks:
+
+                async def stop_on_signal() -> None:
+                    async for _ in signals:
+                        tasks.cancel_scope.cancel()
+
+                tasks.start_soon(stop_on_signal)
+                await supervisor.start()
+                announce(supervisor.url)
+                await supervisor.watch()
+    finally:
+        supervisor.stop()

@@ -1,0 +1,26 @@
+"""Structured logs: one JSON event a line on stderr, lower case, facts in fields."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+
+def configure(level: str, role: str) -> None:
+    """Set up structlog for this process and bind its role. Standard-library loggers go the same way, warnings up."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.dict_tracebacks,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(role=role)
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")

@@ -1,0 +1,54 @@
+"""`python -m orchestrator`: the composition root. Only here does the orchestrator meet infra."""
+
+from __future__ import annotations
+
+import sys
+
+import anyio
+import structlog
+
+from contracts.errors import ErrorCode, InvalidRequest, MemlaneError
+from infra import settings as settings_module
+from infra import streams, telemetry
+from infra.nats_bus import NatsBus, connect
+from infra.nats_log import JetStreamLog
+from infra.service import Service
+from infra.settings import Settings
+from orchestrator.enumerate import EnumerationService
+from orchestrator.profiles import PROFILES
+from orchestrator.recall import RecallService
+from orchestrator.role import OrchestratorRole
+
+logger = structlog.get_logger()
+
+
+async def run(settings: Settings) -> None:
+    profile = PROFILES.get(settings.profile)
+    if profile is None:
+        raise InvalidRequest(
+            ErrorCode.INVALID_REQUEST, f"no profile {settings.profile!r}", field="profile", known=sorted(PROFILES)
+        )
+    client = await connect(settings.nats, f"memlane-orchestrator-{settings.replica}")
+    try:
+        await streams.ensure(client, settings.log)
+        bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
+        recall = RecallService(bus, log, shards, profile, settings.rerank.top)
+        await Service(client, OrchestratorRole(recall, EnumerationService(bus, log, shards))).serve()
+    finally:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(2):
+            await client.close()
+
+
+def main() -> int:
+    try:
+        settings = settings_module.load()
+        telemetry.configure(settings.log_level, "orchestrator")
+        anyio.run(run, settings)
+    except MemlaneError as error:
+        logger.error("cannot run", action="cannot_run", code=error.code, error=error.message, **error.details)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""The orchestrator's view of the catalog: one request a shard, and a second where a reply did not hold all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from contracts import subjects, wire
+from contracts.base import MemoryId, Position
+from contracts.catalog import HydrateReply, HydrateRequest, ListPage, Row
+from contracts.errors import ErrorCode, Unavailable
+from contracts.memory import shard_of
+from contracts.ports import Bus, BusFault
+from orchestrator.together import all_of
+
+
+class Catalog:
+    def __init__(self, bus: Bus, shards: int) -> None:
+        self._bus, self._shards = bus, shards
+
+    async def hydrate(
+        self, project: str, ids: Sequence[MemoryId], positions: Sequence[Position], deadline: float
+    ) -> dict[MemoryId, Row]:
+        """The rows of those ids that exist. Raises Unavailable when a shard of the catalog does not answer in time:
+        without it nothing is known of tombstones, so there is no degraded answer to give."""
+        rows: dict[MemoryId, Row] = {}
+        by_shard: dict[int, list[MemoryId]] = {}
+        for memory_id in ids:
+            by_shard.setdefault(shard_of(memory_id, self._shards), []).append(memory_id)
+        await all_of(
+            [
+                partial(self._hydrate_shard, project, shard, part, positions[shard], deadline, rows)
+                for shard, part in by_shard.items()
+            ]
+        )
+        return rows
+
+    async def page(self, page: ListPage, deadline: float) -> list[Row]:
+        """A page of every shard, unmerged. Raises Unavailable."""
+        rows: list[Row] = []
+
+        async def ask(shard: int) -> None:
+            reply = await self._request(shard, "list", wire.encode(page), deadline)
+            rows.extend(reply.rows)
+
+        await all_of([partial(ask, shard) for shard in range(self._shards)])
+        return rows
+
+    async def _hydrate_shard(
+        self,
+        project: str,
+        shard: int,
+        ids: list[MemoryId],
+        position: Position,
+        deadline: float,
+        rows: dict[MemoryId, Row],
+    ) -> None:
+        while ids:
+            left = deadline - time.monotonic()
+            request = HydrateRequest(project=project, ids=tuple(ids), min_position=position, remaining_ms=left * 1000)
+            reply = await self._request(shard, "hydrate", wire.encode(request), deadline)
+            rows.update((row.id, row) for row in reply.rows)
+            if not reply.more:
+                return
+            ids = ids[ids.index(reply.rows[-1].id) + 1 :]
+
+    async def _request(self, shard: int, op: str, data: bytes, deadline: float) -> HydrateReply:
+        left = max(deadline - time.monotonic(), 0.001)
+        try:
+            return wire.decode_reply(HydrateReply, await self._bus.request(subjects.catalog(shard, op), data, left))
+        except BusFault as fault:
+            raise Unavailable(
+                ErrorCode.UNAVAILABLE, "the catalog did not answer", shard=shard, fault=type(fault).__name__
+            ) from None

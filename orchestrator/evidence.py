@@ -1,0 +1,88 @@
+"""Evidence on the whole pool: what the semantic and the lexical lane say of each candidate, ranked by them or not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import anyio
+
+from contracts import subjects, wire
+from contracts.base import MemoryId
+from contracts.lanes import Lane, ScoreQuery, ScoreReply
+from contracts.memory import shard_of
+from contracts.ports import Bus
+from orchestrator.fusion import Candidate
+from orchestrator.gather import Question
+from orchestrator.membership import Evidence
+
+Scores = dict[MemoryId, tuple[float, bool]]
+
+
+async def collect_evidence(
+    bus: Bus, question: Question, vector: str, candidates: Sequence[Candidate], deadline: float
+) -> dict[MemoryId, Evidence]:
+    """One `Evidence` a candidate. What a lane said in its ranked list is kept; it is asked for the rest, and where it
+    does not answer in time the evidence is 0, which never admits anybody."""
+    found: dict[Lane, Scores] = {}
+    async with anyio.create_task_group() as tasks:
+        for lane in (Lane.SEMANTIC, Lane.LEXICAL):
+            tasks.start_soon(_collect, bus, lane, question, vector, candidates, deadline, found)
+    return {candidate.id: _evidence(candidate.id, found) for candidate in candidates}
+
+
+async def _collect(
+    bus: Bus,
+    lane: Lane,
+    question: Question,
+    vector: str,
+    candidates: Sequence[Candidate],
+    deadline: float,
+    found: dict[Lane, Scores],
+) -> None:
+    scores: Scores = {}
+    missing: dict[int, list[MemoryId]] = {}
+    for candidate in candidates:
+        vote = candidate.votes.get(lane)
+        if vote is not None:
+            scores[candidate.id] = (vote.evidence, vote.confirmed)
+        else:
+            missing.setdefault(shard_of(candidate.id, len(question.positions)), []).append(candidate.id)
+    found[lane] = scores
+    if lane is Lane.SEMANTIC and not vector:
+        return
+    async with anyio.create_task_group() as tasks:
+        for shard, ids in missing.items():
+            tasks.start_soon(_ask, bus, lane, shard, question, vector, ids, deadline, scores)
+
+
+async def _ask(
+    bus: Bus,
+    lane: Lane,
+    shard: int,
+    question: Question,
+    vector: str,
+    ids: Sequence[MemoryId],
+    deadline: float,
+    scores: Scores,
+) -> None:
+    left = deadline - time.monotonic()
+    query = ScoreQuery(
+        project=question.project,
+        cue=question.cue,
+        vector=vector if lane is Lane.SEMANTIC else "",
+        ids=tuple(ids),
+        remaining_ms=left * 1000,
+    )
+    try:
+        data = await bus.request(subjects.lane(lane, shard, "score"), wire.encode(query), left)
+        reply = wire.decode_reply(ScoreReply, data)
+        scores.update(zip(ids, zip(reply.evidence, reply.confirmed, strict=True), strict=True))
+    except Exception:  # a lane that fails here is a lane without evidence; gather has told of its state
+        return
+
+
+def _evidence(memory_id: MemoryId, found: Mapping[Lane, Scores]) -> Evidence:
+    cosine, _ = found[Lane.SEMANTIC].get(memory_id, (0.0, False))
+    coverage, exact = found[Lane.LEXICAL].get(memory_id, (0.0, False))
+    return Evidence(cosine=cosine, coverage=coverage, exact=exact)

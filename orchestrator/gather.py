@@ -1,0 +1,180 @@
+"""Gather: ask every shard of every lane at once, take what comes by the deadline. A lane's failure is a value."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+from pydantic import ValidationError
+
+from contracts import subjects, wire
+from contracts.base import Position
+from contracts.errors import MemlaneError
+from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus
+from contracts.ports import Bus, BusFault, NoResponders
+from contracts.recall import LaneOutcome
+from contracts.work import EmbedReply, EmbedRequest
+from orchestrator.fusion import Hit
+
+#: Kept back from a lane's time for the way to it and home.
+TRAVEL_MS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What all lanes are asked. `positions` is per shard: what each must have applied."""
+
+    project: str
+    cue: str
+    subject: str | None
+    top_n: int
+    positions: Sequence[Position]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Asked = answered + failed: every lane is in `outcomes`, and its hits, if any, in `lists`."""
+
+    lists: dict[Lane, list[Hit]] = field(default_factory=dict)
+    outcomes: dict[Lane, LaneOutcome] = field(default_factory=dict)
+    notes: dict[Lane, Mapping[str, object]] = field(default_factory=dict)
+    vector: str = ""
+
+    @property
+    def answered(self) -> bool:
+        return any(outcome.status is LaneStatus.OK for outcome in self.outcomes.values())
+
+
+async def gather(bus: Bus, question: Question, deadline: float) -> Gathered:
+    """Ask all lanes until `deadline` (monotonic seconds). Never raises for a lane; ends when all have answered."""
+    gathered = Gathered()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_semantic, bus, question, deadline, gathered)
+        for lane in (Lane.LEXICAL, Lane.GRAPH):
+            tasks.start_soon(_ask_lane, bus, lane, question, deadline, gathered)
+    return gathered
+
+
+async def _semantic(bus: Bus, question: Question, deadline: float, gathered: Gathered) -> None:
+    started = time.monotonic()
+    try:
+        gathered.vector = await _embed(bus, question.cue, deadline)
+    except Exception as error:
+        gathered.lists[Lane.SEMANTIC] = []
+        gathered.outcomes[Lane.SEMANTIC] = LaneOutcome(
+            status=_status_of(error), took_ms=_since(started), detail=f"embed: {_words(error)}"
+        )
+        return
+    await _ask_lane(bus, Lane.SEMANTIC, question, deadline, gathered)
+
+
+async def _embed(bus: Bus, cue: str, deadline: float) -> str:
+    left = deadline - time.monotonic()
+    request = EmbedRequest(texts=(cue,), purpose="cue", remaining_ms=left * 1000 - TRAVEL_MS)
+    return wire.decode_reply(EmbedReply, await bus.request(subjects.EMBED, wire.encode(request), left)).vectors[0]
+
+
+async def _ask_lane(bus: Bus, lane: Lane, question: Question, deadline: float, gathered: Gathered) -> None:
+    started = time.monotonic()
+    replies: list[LaneReply | Exception] = [NoResponders() for _ in question.positions]
+
+    async def ask(shard: int) -> None:
+        try:
+            replies[shard] = await _ask_shard(bus, lane, shard, question, gathered.vector, deadline)
+        except Exception as error:
+            replies[shard] = error
+
+    async with anyio.create_task_group() as tasks:
+        for shard in range(len(question.positions)):
+            tasks.start_soon(ask, shard)
+    answers = [reply for reply in replies if isinstance(reply, LaneReply)]
+    gathered.lists[lane] = merge(answers, question.top_n)
+    gathered.outcomes[lane] = _outcome(replies, len(gathered.lists[lane]), _since(started))
+    gathered.notes[lane] = answers[0].notes if answers else {}
+
+
+async def _ask_shard(bus: Bus, lane: Lane, shard: int, question: Question, vector: str, deadline: float) -> LaneReply:
+    left = deadline - time.monotonic()
+    query = LaneQuery(
+        project=question.project,
+        cue=question.cue,
+        vector=vector if lane is Lane.SEMANTIC else "",
+        subject=question.subject,
+        top_n=question.top_n,
+        min_position=question.positions[shard],
+        remaining_ms=left * 1000 - TRAVEL_MS,
+    )
+    data = await bus.request(subjects.lane(lane, shard, "search"), wire.encode(query), left)
+    reply = wire.decode_reply(LaneReply, data)
+    lengths = {len(reply.kinds), len(reply.scores), len(reply.sources), len(reply.evidence), len(reply.confirmed)}
+    if lengths != {len(reply.items)}:
+        raise ValueError("the lane's columns differ in length")
+    return reply
+
+
+def merge(replies: Sequence[LaneReply], top_n: int) -> list[Hit]:
+    """The shards' lists as one: by score, ties by item id, so that the order of arrival does not show. An item that
+    two shards return (an entity mentioned in both) stands for the memories of both."""
+    merged: dict[str, Hit] = {}
+    for reply in replies:
+        labels = reply.labels or ("",) * len(reply.items)
+        rows = zip(
+            reply.items, reply.kinds, labels, reply.scores, reply.sources, reply.evidence, reply.confirmed, strict=True
+        )
+        for hit in (Hit(*row) for row in rows):
+            twin = merged.get(hit.item)
+            merged[hit.item] = hit if twin is None else _join(twin, hit)
+    return sorted(merged.values(), key=lambda hit: (-hit.score, hit.item))[:top_n]
+
+
+def _join(one: Hit, other: Hit) -> Hit:
+    return Hit(
+        one.item,
+        one.kind,
+        one.label,
+        max(one.score, other.score),
+        tuple(dict.fromkeys(one.sources + other.sources)),
+        max(one.evidence, other.evidence),
+        one.confirmed or other.confirmed,
+    )
+
+
+def _outcome(replies: Sequence[LaneReply | Exception], hits: int, took_ms: float) -> LaneOutcome:
+    """The lane's outcome is its worst shard's: a part that is missing must show."""
+    statuses = [reply.status if isinstance(reply, LaneReply) else _status_of(reply) for reply in replies]
+    failed = [(shard, status) for shard, status in enumerate(statuses) if status is not LaneStatus.OK]
+    positions = [reply.position for reply in replies if isinstance(reply, LaneReply)]
+    detail = None
+    if failed:
+        shard, _ = failed[0]
+        reply = replies[shard]
+        detail = f"shard {shard} of {len(replies)}" + (f": {_words(reply)}" if isinstance(reply, Exception) else "")
+    return LaneOutcome(
+        status=failed[0][1] if failed else LaneStatus.OK,
+        position=min(positions, default=0),
+        took_ms=round(took_ms, 3),
+        hits=hits,
+        detail=detail,
+    )
+
+
+def _status_of(error: Exception) -> LaneStatus:
+    if isinstance(error, NoResponders):
+        return LaneStatus.ABSENT
+    if isinstance(error, BusFault):
+        return LaneStatus.TIMEOUT
+    if isinstance(error, MemlaneError) and error.category == "exhausted":
+        return LaneStatus.OVERLOADED
+    return LaneStatus.ERROR
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, ValidationError | ValueError):
+        return "unreadable reply"
+    return error.message if isinstance(error, MemlaneError) else type(error).__name__
+
+
+def _since(started: float) -> float:
+    return (time.monotonic() - started) * 1000

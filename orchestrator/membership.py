@@ -1,0 +1,89 @@
+"""Membership: which candidates belong to the answer. Not a top-k: a band, then pure cardinality."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from contracts.base import MemoryId
+from contracts.lanes import Lane
+from contracts.recall import AnswerKind
+from orchestrator.fusion import Candidate
+from orchestrator.profiles import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of one candidate's relevance to the cue, each in [0, 1]."""
+
+    cosine: float = 0.0
+    coverage: float = 0.0
+    exact: bool = False  # the lexical lane vouches: an exact id, or all terms with a rare one among them
+    reranked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """A member before it is rendered: its relevance and what admitted it."""
+
+    candidate: Candidate
+    relevance: float
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`kind` and `total` are of all that belong; `members` is cut to the ceiling, which changes neither."""
+
+    kind: AnswerKind
+    members: tuple[Belonging, ...]
+    total: int
+    band: dict[str, float]
+
+
+def decide(
+    candidates: Sequence[Candidate],
+    evidence: dict[MemoryId, Evidence],
+    profile: Profile,
+    max_results: int,
+) -> Answer:
+    """A candidate joins when its relevance clears the floor and the band around the best, or when the lexical lane
+    vouches for it, or when the graph lane does and it clears the floor: an off-topic neighbour of a name does not get
+    in. None when nobody joins."""
+    scored = [(candidate, relevance(evidence[candidate.id], profile)) for candidate in candidates]
+    reranked = any(evidence[candidate.id].reranked is not None for candidate in candidates)
+    floor = profile.rerank_floor if reranked else profile.abs_floor
+    share = profile.rerank_band if reranked else profile.rel_band
+    top = max((score for _, score in scored), default=0.0)
+    bar = max(floor, top * share)
+    members = []
+    for candidate, score in scored:
+        why = _why(candidate, evidence[candidate.id], score, floor, bar)
+        if why:
+            members.append(Belonging(candidate, score, why))
+    members.sort(key=lambda member: (-member.relevance, -member.candidate.score, member.candidate.id))
+    band = {"floor": floor, "band": share, "top": round(top, 4), "bar": round(bar, 4)}
+    return Answer(_kind(len(members)), tuple(members[:max_results]), len(members), band)
+
+
+def relevance(evidence: Evidence, profile: Profile) -> float:
+    """One number in [0, 1]; never RRF, whose top is always the same."""
+    if evidence.reranked is not None:
+        return evidence.reranked
+    return profile.cosine_share * evidence.cosine + (1 - profile.cosine_share) * evidence.coverage
+
+
+def _why(candidate: Candidate, evidence: Evidence, score: float, floor: float, bar: float) -> tuple[str, ...]:
+    why = []
+    if score >= bar and score > 0:
+        why.append(f"relevance {score:.2f} within the band from {bar:.2f}")
+    if evidence.exact:
+        why.append("holds the cue's exact or rare terms")
+    graph = candidate.votes.get(Lane.GRAPH)
+    if graph and graph.confirmed and score >= floor:
+        why.append(f"connected in the graph: {', '.join(graph.items[:3])}")
+    return tuple(why)
+
+
+def _kind(count: int) -> AnswerKind:
+    return "None" if count == 0 else "Single" if count == 1 else "Many"

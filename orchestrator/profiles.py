@@ -1,0 +1,23 @@
+"""Model profiles: the thresholds of membership, calibrated for one embedding model and never set by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Relevance is ``cosine_share · cosine + (1 - cosine_share) · coverage``, both in [0, 1], or the cross-encoder's
+    calibrated score where it ran."""
+
+    cosine_share: float
+    abs_floor: float
+    rel_band: float
+    rerank_floor: float
+    rerank_band: float
+
+
+PROFILES: dict[str, Profile] = {
+    # all-MiniLM-L6-v2; see infra/DECISIONS.md, "Membership thresholds"
+    "minilm": Profile(cosine_share=0.5, abs_floor=0.35, rel_band=0.80, rerank_floor=0.30, rerank_band=0.50),
+}

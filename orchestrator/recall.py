@@ -1,0 +1,116 @@
+"""Recall: one request's way from cue to answer. This page is the pipeline; every stage has a module of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from contracts import wire
+from contracts.base import MAX_CUE_BYTES, MemoryId, now
+from contracts.catalog import Row
+from contracts.errors import ErrorCode, Unavailable
+from contracts.lanes import LaneStatus
+from contracts.ports import Bus, Log
+from contracts.recall import RecallReply, RecallRequest
+from orchestrator.catalog import Catalog
+from orchestrator.consistency import Horizon, check_consistency
+from orchestrator.evidence import collect_evidence
+from orchestrator.filters import apply_filters
+from orchestrator.fusion import Candidate, reciprocal_rank_fusion
+from orchestrator.gather import Gathered, Question, gather
+from orchestrator.membership import Evidence, decide
+from orchestrator.profiles import Profile
+from orchestrator.recency import boost_recent
+from orchestrator.render import Timings, render_members, render_trace
+from orchestrator.rerank import rerank
+from orchestrator.router import route
+from orchestrator.together import both
+
+#: Shares of the caller's time: lanes must be in by the first, evidence and catalog by the second; the rest is for
+#: the cross-encoder and the way home.
+GATHER_SHARE, HYDRATE_SHARE, RERANK_SHARE = 0.70, 0.85, 0.97
+#: Candidates beyond this rank are not looked at further: they come from the tail of one lane's list.
+POOL = 400
+
+
+class RecallService:
+    """Stateless but for what it remembers of projects: run any number."""
+
+    def __init__(self, bus: Bus, log: Log, shards: int, profile: Profile, rerank_top: int) -> None:
+        self._bus, self._profile, self._rerank_top = bus, profile, rerank_top
+        self._catalog, self._horizon = Catalog(bus, shards), Horizon(log, shards)
+
+    async def recall(self, project: str, request: RecallRequest, arrived: float) -> RecallReply:
+        """Answer a cue.
+
+        Raises InvalidRequest for a bad cue, NotFound for an unknown project, Unavailable when all lanes
+        are lost (LANES_LOST), time is up (DEADLINE_EXCEEDED), the catalog is away (UNAVAILABLE) or a lane is behind
+        what the consistency asks (CONSISTENCY_TIMEOUT). A single lane's failure is no error: see `degraded`.
+        """
+        wire.check_text(request.cue, "cue", MAX_CUE_BYTES)
+        timings = Timings(arrived)
+        budget_s = request.deadline_ms / 1000
+        reference = request.as_of or now()
+
+        await self._horizon.check_project(project)
+        way = route(request)
+        question = await self._question(project, request, way.top_n)
+        gathered = await gather(self._bus, question, arrived + GATHER_SHARE * budget_s)
+        self._check(gathered, request)
+        timings.mark("gather")
+
+        pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
+        timings.mark("fusion")
+
+        rows, evidence = await self._look_up(question, gathered, pool, arrived + HYDRATE_SHARE * budget_s)
+        timings.mark("hydrate")
+
+        kept, dropped = apply_filters(pool, rows, request, now())
+        if way.temporal:
+            kept = boost_recent(kept, rows, reference)
+        timings.mark("filter")
+
+        reranked = await rerank(self._bus, request.cue, kept, rows, self._rerank_top, arrived + RERANK_SHARE * budget_s)
+        for memory_id, score in reranked.scores.items():
+            evidence[memory_id] = replace(evidence[memory_id], reranked=score)
+        timings.mark("rerank")
+
+        answer = decide(reranked.candidates, evidence, self._profile, request.max_results)
+        return RecallReply(
+            answer_kind=answer.kind,
+            members=render_members(answer, rows),
+            lanes={str(lane): outcome for lane, outcome in gathered.outcomes.items()},
+            degraded=any(outcome.status is not LaneStatus.OK for outcome in gathered.outcomes.values()),
+            reranked=reranked.outcome == "done",
+            rerank=reranked.outcome,
+            took_ms=timings.total_ms(),
+            trace=render_trace(way, gathered, pool, reranked.candidates, dropped, answer, timings)
+            if request.trace
+            else None,
+        )
+
+    async def _question(self, project: str, request: RecallRequest, top_n: int) -> Question:
+        positions = self._horizon.anywhere
+        if request.consistency == "ReadAfterWrite":
+            positions = await self._horizon.required(project, request.position)
+        return Question(project, request.cue, request.subject, top_n, positions)
+
+    def _check(self, gathered: Gathered, request: RecallRequest) -> None:
+        if request.consistency == "ReadAfterWrite":
+            check_consistency(gathered)
+        if gathered.answered:
+            return
+        statuses = {str(lane): str(outcome.status) for lane, outcome in gathered.outcomes.items()}
+        if set(statuses.values()) <= {LaneStatus.TIMEOUT, LaneStatus.OVERLOADED}:
+            raise Unavailable(ErrorCode.DEADLINE_EXCEEDED, "no lane could answer in time", lanes=statuses)
+        raise Unavailable(ErrorCode.LANES_LOST, "no lane answered", lanes=statuses)
+
+    async def _look_up(
+        self, question: Question, gathered: Gathered, pool: list[Candidate], deadline: float
+    ) -> tuple[Mapping[MemoryId, Row], dict[MemoryId, Evidence]]:
+        """Rows from the catalog and evidence from the lanes, both at once."""
+        return await both(
+            self._catalog.hydrate(question.project, [candidate.id for candidate in pool], question.positions, deadline),
+            collect_evidence(self._bus, question, gathered.vector, pool, min(deadline, time.monotonic() + 0.25)),
+        )

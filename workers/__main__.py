@@ -1,0 +1,127 @@
+"""`python -m workers ROLE`: the composition root of every worker. Only here do workers meet infra."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+
+import anyio
+import structlog
+from nats.aio.client import Client
+
+from contracts.errors import MemlaneError
+from contracts.lanes import Lane
+from contracts.ports import Role
+from infra import settings as settings_module
+from infra import streams, telemetry
+from infra.nats_bus import NatsBus, connect
+from infra.nats_log import JetStreamLog
+from infra.nats_queue import JetStreamIngest, KvRequestIds
+from infra.service import Service
+from infra.settings import Settings
+
+logger = structlog.get_logger()
+
+#: Exit code of a role that has nothing to do here, so that a supervisor does not start it again.
+NOT_NEEDED = 78
+
+
+async def _encode(client: Client, settings: Settings) -> Role:
+    from workers.encode.pipeline import EncodePipeline
+    from workers.encode.worker import EncodeWorker
+    from workers.encode.writer import MemoryWriter
+    from workers.extract import RuleExtractor
+
+    pipeline = EncodePipeline(NatsBus(client), RuleExtractor(), settings.log.shards)
+    writer = MemoryWriter(JetStreamLog(client, settings.log), KvRequestIds(client))
+    return EncodeWorker(pipeline, writer, JetStreamIngest(client))
+
+
+async def _embed(client: Client, settings: Settings) -> Role:
+    from workers.embed import EmbedWorker
+    from workers.models import SentenceEmbedder
+
+    embedder = SentenceEmbedder(settings.embed.model, settings.embed.threads)
+    return EmbedWorker(embedder, settings.embed.batch, settings.embed.cache)
+
+
+async def _rerank(client: Client, settings: Settings) -> Role:
+    from workers.models import CrossEncoderScorer
+    from workers.rerank import RerankWorker
+
+    return RerankWorker(CrossEncoderScorer(settings.rerank.model, settings.embed.threads))
+
+
+async def _catalog(client: Client, settings: Settings) -> Role:
+    from workers.catalog import CatalogStore, CatalogWorker
+
+    store = CatalogStore(settings.folder("catalog"), settings.shard)
+    return CatalogWorker(settings.shard, settings.replica, store, JetStreamLog(client, settings.log))
+
+
+async def _semantic(client: Client, settings: Settings) -> Role:
+    from workers.lane import LaneWorker
+    from workers.semantic import SemanticIndex
+
+    index = SemanticIndex(settings.folder("semantic"))
+    return LaneWorker(Lane.SEMANTIC, settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
+
+
+async def _lexical(client: Client, settings: Settings) -> Role:
+    from workers.lane import LaneWorker
+    from workers.lexical.index import LexicalIndex
+
+    index = LexicalIndex(settings.folder("lexical"), settings.lexical.engine)
+    return LaneWorker(Lane.LEXICAL, settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
+
+
+async def _graph(client: Client, settings: Settings) -> Role:
+    from workers.graph.index import GraphIndex
+    from workers.lane import LaneWorker
+
+    graph = settings.graph
+    index = await GraphIndex.open(
+        graph.uri or "", graph.user, graph.password.get_secret_value(), graph.database, settings.shard
+    )
+    return LaneWorker(Lane.GRAPH, settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
+
+
+ROLES: dict[str, Callable[[Client, Settings], Awaitable[Role]]] = {
+    "encode": _encode,
+    "embed": _embed,
+    "rerank": _rerank,
+    "catalog": _catalog,
+    "semantic": _semantic,
+    "lexical": _lexical,
+    "graph": _graph,
+}
+
+
+async def run(name: str, settings: Settings) -> None:
+    client = await connect(settings.nats, f"memlane-{name}-{settings.shard}-{settings.replica}")
+    try:
+        await streams.ensure(client, settings.log)
+        role = await ROLES[name](client, settings)
+        await Service(client, role).serve()
+    finally:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(2):
+            await client.close()
+
+
+def main() -> int:
+    if len(sys.argv) != 2 or sys.argv[1] not in ROLES:
+        print(f"usage: python -m workers {'|'.join(ROLES)}", file=sys.stderr)
+        return 2
+    name = sys.argv[1]
+    try:
+        settings = settings_module.load()
+        telemetry.configure(settings.log_level, name)
+        anyio.run(run, name, settings)
+    except MemlaneError as error:
+        logger.error("cannot run", action="cannot_run", code=error.code, error=error.message, **error.details)
+        return NOT_NEEDED if name == "rerank" else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""The catalog's tables in SQLite. Effect and position are one transaction, so a kill leaves both or neither."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import structlog
+
+from contracts.base import Position, epoch_ms
+from contracts.catalog import ListRequest, Row
+from contracts.memory import MemoryRecord
+from contracts.names import normalise
+from contracts.ports import Entry
+from workers.catalog.supersession import superseded_by
+
+logger = structlog.get_logger()
+
+_ROW_FIELDS = set(Row.model_fields) - {"position", "superseded_by", "superseded_at"}
+_SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
+
+
+class CatalogStore:
+    """The memories of one shard, and what all shards' memories say of them: a memory may be superseded by one of
+    another shard. Safe for use from several threads: one connection under a lock, write-ahead logged."""
+
+    def __init__(self, path: Path, shard: int) -> None:
+        self._shard = shard
+        path.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._db = _open(path / "catalog.sqlite")
+        row = self._db.execute("SELECT value FROM meta WHERE key = 'position'").fetchone()
+        self.position: Position = row[0] if row else 0
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def apply(self, entries: Sequence[Entry]) -> None:
+        """Apply in log order; again is harmless."""
+        with self._lock, self._db:
+            for position, record in entries:
+                self._apply(position, record)
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('position', ?)", (entries[-1][0],))
+        self.position = entries[-1][0]
+
+    def hydrate(self, project: str, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """The rows (as JSON objects) of those ids that exist, in the order asked."""
+        with self._lock:
+            found = self._fetch(project, ids)
+            superseded = superseded_by(self._db, project, list(found))
+        rows = []
+        for memory_id in ids:
+            row = found.get(memory_id)
+            if row is not None:
+                row["superseded_by"], row["superseded_at"] = superseded.get(memory_id, (None, None))
+                rows.append(row)
+        return rows
+
+    def page(self, project: str, request: ListRequest, after: tuple[int, str] | None) -> list[dict[str, Any]]:
+        """Up to `limit` + 1 rows beyond the keyset `after` (created in ms, id); the one more says there is more."""
+        where, values = _filters(project, request)
+        newest = request.order == "newest"
+        if after:
+            where.append(f"(created, id) {'<' if newest else '>'} (?, ?)")
+            values.extend(after)
+        direction = "DESC" if newest else "ASC"
+        query = (
+            f"SELECT id FROM memory WHERE {' AND '.join(where)}"
+            f" ORDER BY created {direction}, id {direction} LIMIT {request.limit + 1}"
+        )
+        with self._lock:
+            ids = [row[0] for row in self._db.execute(query, values)]
+        return self.hydrate(project, ids)
+
+    def known_names(self, project: str, names: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Canonical form and type of the names that live memories mention; the oldest mention decides the form."""
+        known: dict[str, tuple[str, str]] = {}
+        with self._lock:
+            for start in range(0, len(names), 500):
+                part = names[start : start + 500]
+                query = (
+                    "SELECT name, canonical, type FROM name"
+                    f" WHERE project = ? AND name IN ({','.join('?' * len(part))}) ORDER BY memory"
+                )
+                for name, canonical, kind in self._db.execute(query, (project, *part)):
+                    known.setdefault(name, (canonical, kind))
+        return known
+
+    def count(self) -> int:
+        with self._lock:
+            return int(self._db.execute("SELECT count(*) FROM memory WHERE live").fetchone()[0])
+
+    def _fetch(self, project: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for start in range(0, len(ids), 500):
+            part = ids[start : start + 500]
+            query = f"SELECT id, position, doc FROM memory WHERE project = ? AND id IN ({','.join('?' * len(part))})"
+            for memory_id, position, doc in self._db.execute(query, (project, *part)):
+                found[memory_id] = orjson.loads(doc) | {"position": position}
+        return found
+
+    def _apply(self, position: Position, record: MemoryRecord) -> None:
+        db, key = self._db, (record.project, record.id)
+        if record.shard == self._shard:
+            doc = orjson.dumps(record.model_dump(mode="json", include=_ROW_FIELDS, by_alias=True))
+            created = epoch_ms(record.created_at)
+            db.execute(
+                "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*key, position, created, record.kind, record.session, record.live, doc),
+            )
+        db.execute("DELETE FROM name WHERE project = ? AND memory = ?", key)
+        if record.live:
+            self._apply_claims(position, record)
+            self._apply_names(record)
+
+    def _apply_names(self, record: MemoryRecord) -> None:
+        rows = [
+            (record.project, normalise(name), record.id, entity.name, entity.type)
+            for entity in record.entities
+            for name in (entity.name, *entity.aliases)
+        ]
+        self._db.executemany("INSERT OR IGNORE INTO name VALUES (?, ?, ?, ?, ?)", rows)
+
+    def _apply_claims(self, position: Position, record: MemoryRecord) -> None:
+        """What the memory says of others: whom it supersedes, and its statements."""
+        db, project, memory_id, at = self._db, record.project, record.id, epoch_ms(record.event_time)
+        db.execute("DELETE FROM supersession WHERE project = ? AND source = ?", (project, memory_id))
+        db.executemany(
+            "INSERT OR REPLACE INTO supersession VALUES (?, ?, ?, ?)",
+            [(project, target, memory_id, at) for target in record.supersedes],
+        )
+        db.execute("DELETE FROM statement WHERE project = ? AND memory = ?", (project, memory_id))
+        db.executemany(
+            "INSERT INTO statement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    project,
+                    memory_id,
+                    number,
+                    normalise(statement.subject),
+                    normalise(statement.predicate.replace("_", " ")),
+                    normalise(statement.object),
+                    statement.kind.single_valued,
+                    epoch_ms(statement.valid_from) if statement.valid_from else at,
+                    position,
+                )
+                for number, statement in enumerate(record.statements)
+            ],
+        )
+
+
+def _open(file: Path) -> sqlite3.Connection:
+    """Open, or start afresh when the file is damaged: the log has it all."""
+    try:
+        return _connect(file)
+    except sqlite3.DatabaseError as error:
+        logger.warning("catalog file ignored", action="catalog_ignored", error=str(error))
+        for suffix in ("", "-wal", "-shm"):
+            file.with_name(file.name + suffix).unlink(missing_ok=True)
+        return _connect(file)
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(file, check_same_thread=False)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing; after a power cut the log fills in the rest
+    db.execute("PRAGMA secure_delete = ON")  # a hard forget must not leave the text in free pages
+    db.executescript(_SCHEMA)
+    return db
+
+
+def _filters(project: str, request: ListRequest) -> tuple[list[str], list[Any]]:
+    where: list[str] = ["project = ?"]
+    values: list[Any] = [project]
+    if not request.include_tombstoned:
+        where.append("live")
+    if request.kinds:
+        where.append(f"kind IN ({','.join('?' * len(request.kinds))})")
+        values.extend(str(kind) for kind in request.kinds)
+    if request.session:
+        where.append("session = ?")
+        values.append(request.session)
+    for tag in request.tags:
+        where.append("EXISTS (SELECT 1 FROM json_each(doc, '$.tags') WHERE value = ?)")
+        values.append(tag)
+    for bound, operator in ((request.since, ">="), (request.until, "<=")):
+        if bound:
+            where.append(f"created {operator} ?")
+            values.append(epoch_ms(bound))
+    return where, values

@@ -1,0 +1,91 @@
+"""The catalog role: follows the log and answers hydrate, names and list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import anyio
+import anyio.to_thread
+import orjson
+
+from contracts import subjects, wire
+from contracts.base import Position
+from contracts.catalog import HydrateRequest, ListPage, NamesReply, NamesRequest
+from contracts.errors import ErrorCode, Unavailable
+from contracts.ports import Call, Endpoint, Entry, Log
+from workers.catalog.store import CatalogStore
+from workers.lane import Progress, follow
+
+#: A hydrate reply stops here and leaves the rest to a second request: the bus takes 1 MiB a message.
+MOST_REPLY_BYTES = 700_000
+
+
+class _Applied:
+    """The store as a follower's index; `search` and `score` are not a catalog's to answer."""
+
+    def __init__(self, store: CatalogStore) -> None:
+        self._store = store
+
+    @property
+    def position(self) -> Position:
+        return self._store.position
+
+    async def apply(self, entries: Sequence[Entry]) -> None:
+        await anyio.to_thread.run_sync(self._store.apply, entries)
+
+
+class CatalogWorker:
+    name = "catalog"
+
+    def __init__(self, shard: int, replica: str, store: CatalogStore, log: Log) -> None:
+        self._shard, self._store, self._log = shard, store, log
+        self._durable = subjects.durable("catalog", shard, replica)
+        self._progress = Progress(store.position)
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        queue = f"catalog-{self._shard}"
+        handlers = {"hydrate": self._hydrate, "names": self._names, "list": self._list}
+        return [Endpoint(op, subjects.catalog(self._shard, op), queue, handle) for op, handle in handlers.items()]
+
+    def stats(self) -> dict[str, object]:
+        return {"shard": self._shard, "position": self._progress.position, "memories": self._store.count()}
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        try:
+            await follow(self._log, self._durable, None, _Applied(self._store), self._progress, ready)
+        finally:
+            self._store.close()
+
+    async def _hydrate(self, call: Call) -> bytes:
+        request = wire.decode_reply(HydrateRequest, call.data)
+        if not await self._progress.reached(request.min_position, call.arrived + request.remaining_ms / 1000):
+            raise Unavailable(
+                ErrorCode.CONSISTENCY_TIMEOUT, "the catalog is behind", lane="catalog", position=self._progress.position
+            )
+        position = self._progress.position
+        rows = await anyio.to_thread.run_sync(self._store.hydrate, request.project, request.ids)
+        return _page(rows, position)
+
+    async def _names(self, call: Call) -> bytes:
+        request = wire.decode_reply(NamesRequest, call.data)
+        known = await anyio.to_thread.run_sync(self._store.known_names, request.project, request.names)
+        return wire.encode(NamesReply(known=known))
+
+    async def _list(self, call: Call) -> bytes:
+        page = wire.decode_reply(ListPage, call.data)
+        rows = await anyio.to_thread.run_sync(self._store.page, page.project, page.request, page.after)
+        return _page(rows, self._progress.position)
+
+
+def _page(rows: list[dict[str, object]], position: Position) -> bytes:
+    """As many rows as fit; `more` says that some did not."""
+    parts: list[bytes] = []
+    size = 0
+    for row in rows:
+        part = orjson.dumps(row)
+        size += len(part) + 1
+        if parts and size > MOST_REPLY_BYTES:
+            break
+        parts.append(part)
+    more = b"true" if len(parts) < len(rows) else b"false"
+    return b'{"rows":[%s],"position":%d,"more":%s}' % (b",".join(parts), position, more)

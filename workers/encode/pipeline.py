@@ -1,0 +1,146 @@
+"""From checked requests to log records: ids, entities and statements, vectors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from contracts import subjects, wire
+from contracts.base import now
+from contracts.catalog import NamesReply, NamesRequest
+from contracts.encode import EncodeRequest
+from contracts.errors import ErrorCode, InvalidRequest, Unavailable
+from contracts.memory import Entity, MemoryRecord, Statement, shard_of
+from contracts.names import normalise, spans
+from contracts.ports import Bus, BusFault
+from contracts.work import EmbedReply, EmbedRequest
+from workers.encode.digest import memory_id, request_digest
+from workers.encode.vectors import caller_vector
+from workers.extract import Extractor
+
+#: One embed request stays well under the bus's message size, there and back.
+MOST_TEXTS, MOST_BYTES = 128, 400_000
+#: Names looked up for one text; a longer text is long on ordinary words, not on names.
+MOST_SPANS = 2000
+
+Known = Mapping[str, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A request that passed its checks, with the project it is for."""
+
+    project: str
+    request: EncodeRequest
+
+
+class EncodePipeline:
+    """Builds records. Needs the embed role; does without the catalog's known names when it is away, as extraction
+    never fails an encode."""
+
+    def __init__(self, bus: Bus, extractor: Extractor, shards: int) -> None:
+        self._bus, self._extractor, self._shards = bus, extractor, shards
+
+    async def build(self, drafts: Sequence[Draft], deadline: float) -> list[MemoryRecord]:
+        """One record a draft, in order. Raises Unavailable when the texts could not be embedded by the deadline, and
+        InvalidRequest for a caller's vector of a wrong dimension."""
+        understood = [await self._understand(draft) for draft in drafts]
+        texts = [draft.request.text for draft in drafts]
+        for _, statements in understood:
+            texts.extend(statement.sentence for statement in statements)
+        embedded = await self._embed(texts, deadline)
+        vectors = iter(embedded.vectors[len(drafts) :])
+        records = []
+        for draft, (entities, statements), vector in zip(drafts, understood, embedded.vectors, strict=False):
+            packed = caller_vector(draft.request.vector, embedded.dimension) or vector
+            record = _record(draft, self._shards).model_copy(
+                update={
+                    "entities": entities,
+                    "statements": statements,
+                    "model": embedded.model,
+                    "vector": packed,
+                    "statement_vectors": tuple(next(vectors) for _ in statements),
+                }
+            )
+            records.append(record)
+        return records
+
+    async def _understand(self, draft: Draft) -> tuple[tuple[Entity, ...], tuple[Statement, ...]]:
+        """The caller's entities and statements first; extraction adds entities, and statements where there are none."""
+        request = draft.request
+        found = self._extractor.extract(request.text, await self._known(draft))
+        entities = {normalise(entity.name): entity for entity in request.entities}
+        for relation in request.relations:
+            for name in (relation.source, relation.target):
+                entities.setdefault(normalise(name), Entity(name=name))
+        for entity in found.entities:
+            entities.setdefault(normalise(entity.name), entity)
+        return tuple(entities.values()), request.statements or tuple(found.statements)
+
+    async def _known(self, draft: Draft) -> Known:
+        names = tuple(spans(draft.request.text)[:MOST_SPANS])
+        request = NamesRequest(project=draft.project, names=names)
+        try:
+            reply = await self._bus.request(subjects.catalog(0, "names"), wire.encode(request), 0.5)
+            return wire.decode_reply(NamesReply, reply).known
+        except (BusFault, Unavailable, ValueError):
+            return {}
+
+    async def _embed(self, texts: Sequence[str], deadline: float) -> EmbedReply:
+        replies = [await self._embed_part(part, deadline) for part in _parts(texts)]
+        return replies[0].model_copy(update={"vectors": tuple(v for reply in replies for v in reply.vectors)})
+
+    async def _embed_part(self, texts: tuple[str, ...], deadline: float) -> EmbedReply:
+        left = deadline - time.monotonic()
+        request = EmbedRequest(texts=texts, remaining_ms=left * 1000)
+        try:
+            return wire.decode_reply(EmbedReply, await self._bus.request(subjects.EMBED, wire.encode(request), left))
+        except BusFault as fault:
+            raise Unavailable(
+                ErrorCode.UNAVAILABLE, "the embed role did not answer", fault=type(fault).__name__
+            ) from None
+
+
+def _parts(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    parts: list[tuple[str, ...]] = []
+    part: list[str] = []
+    size = 0
+    for text in texts:
+        if part and (len(part) >= MOST_TEXTS or size + len(text) * 3 > MOST_BYTES):
+            parts.append(tuple(part))
+            part, size = [], 0
+        part.append(text)
+        size += len(text) * 3
+    return [*parts, tuple(part)] if part else parts
+
+
+def _record(draft: Draft, shards: int) -> MemoryRecord:
+    request, at = draft.request, now()
+    key = memory_id(draft.project, request)
+    if key in request.supersedes or any(edge.target == key for edge in request.edges):
+        raise InvalidRequest(ErrorCode.INVALID_REQUEST, "a memory cannot supersede or link itself", field="supersedes")
+    return MemoryRecord(
+        id=key,
+        project=draft.project,
+        shard=shard_of(key, shards),
+        text=request.text,
+        kind=request.kind,
+        created_at=at,
+        changed_at=at,
+        occurred_at=request.occurred_at,
+        session=request.session,
+        source=request.source,
+        tags=request.tags,
+        importance=request.importance,
+        salience=request.salience,
+        confidence=request.confidence,
+        expires_at=at + timedelta(seconds=request.ttl_s) if request.ttl_s else None,
+        metadata=request.metadata,
+        relations=request.relations,
+        edges=request.edges,
+        supersedes=request.supersedes,
+        request_id=request.request_id,
+        digest=request_digest(request),
+    )

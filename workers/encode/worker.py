@@ -1,0 +1,124 @@
+"""The encode role: verbs encode and forget, and the ingest queue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import anyio
+import structlog
+
+from contracts import subjects, wire
+from contracts.encode import EncodeRequest, ForgetRequest
+from contracts.errors import ErrorCode, MemlaneError
+from contracts.memory import MemoryRecord
+from contracts.ports import Call, Endpoint, IngestMessage, IngestQueue
+from workers.encode.pipeline import Draft, EncodePipeline
+from workers.encode.writer import MemoryWriter
+
+logger = structlog.get_logger()
+
+ENCODE_TIMEOUT_S = 10.0
+INGEST_TIMEOUT_S = 25.0
+INGEST_BATCH = 64
+#: Deliveries after which a message that keeps failing is poison.
+MOST_DELIVERIES = 5
+APPENDS_AT_ONCE = 16
+
+
+class EncodeWorker:
+    """Any number of replicas: they share the verb's queue group and the ingest durable."""
+
+    name = "encode"
+
+    def __init__(self, pipeline: EncodePipeline, writer: MemoryWriter, queue: IngestQueue) -> None:
+        self._pipeline, self._writer, self._queue = pipeline, writer, queue
+        self._encoded = self._ingested = self._dead = 0
+        self._appends = anyio.CapacityLimiter(APPENDS_AT_ONCE)
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        handlers = {"encode": self._encode, "forget": self._forget}
+        return [Endpoint(verb, subjects.verb("*", verb), "encode", handle) for verb, handle in handlers.items()]
+
+    def stats(self) -> dict[str, object]:
+        return {"encoded": self._encoded, "ingested": self._ingested, "dead_letters": self._dead}
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        ready()
+        while True:
+            messages = await self._queue.pull(INGEST_BATCH)
+            if messages:
+                await self._ingest(messages)
+
+    async def _encode(self, call: Call) -> bytes:
+        draft = _draft(subjects.project_of(call.subject), call.data)
+        [record] = await self._pipeline.build([draft], call.arrived + ENCODE_TIMEOUT_S)
+        reply = await self._writer.store(record)
+        self._encoded += 1
+        return wire.encode(reply)
+
+    async def _forget(self, call: Call) -> bytes:
+        project = subjects.project_of(call.subject)
+        wire.check_project(project)
+        return wire.encode(await self._writer.forget(project, wire.decode(ForgetRequest, call.data)))
+
+    async def _ingest(self, messages: Sequence[IngestMessage]) -> None:
+        """Encode a batch together. Each message ends acknowledged, given back, or in the dead letters: never lost."""
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                good = []
+                for message in messages:
+                    try:
+                        good.append((message, _draft(message.project, message.data)))
+                    except MemlaneError as error:
+                        tasks.start_soon(self._bury, message, error.code, error.message)
+                if good:
+                    await self._ingest_drafts(good)
+
+    async def _ingest_drafts(self, good: list[tuple[IngestMessage, Draft]]) -> None:
+        deadline = time.monotonic() + INGEST_TIMEOUT_S
+        try:
+            records = await self._pipeline.build([draft for _, draft in good], deadline)
+        except Exception as error:
+            if len(good) > 1:  # one of them may be the culprit: each on its own
+                for pair in good:
+                    await self._ingest_drafts([pair])
+            else:
+                await self._settle(good[0][0], error)
+            return
+        async with anyio.create_task_group() as tasks:
+            for (message, _), record in zip(good, records, strict=True):
+                tasks.start_soon(self._store, message, record)
+
+    async def _store(self, message: IngestMessage, record: MemoryRecord) -> None:
+        async with self._appends:
+            try:
+                await self._writer.store(record)
+                await message.ack()
+                self._ingested += 1
+            except Exception as error:
+                await self._settle(message, error)
+
+    async def _settle(self, message: IngestMessage, error: Exception) -> None:
+        retryable = error.retryable if isinstance(error, MemlaneError) else message.deliveries < MOST_DELIVERIES
+        if not retryable:
+            code = error.code if isinstance(error, MemlaneError) else ErrorCode.INTERNAL
+            await self._bury(message, code, str(error))
+            return
+        logger.warning("ingest again", action="ingest_again", error=str(error), deliveries=message.deliveries)
+        try:
+            await message.retry(min(2.0**message.deliveries, 30.0))
+        except Exception as failure:  # the link is down: the server gives it back by itself after the ack wait
+            logger.warning("could not give back", action="give_back_failed", error=str(failure))
+
+    async def _bury(self, message: IngestMessage, code: ErrorCode, reason: str) -> None:
+        self._dead += 1
+        logger.warning("dead letter", action="dead_letter", project=message.project, code=code, reason=reason)
+        await self._queue.dead_letter(message, code, reason)
+
+
+def _draft(project: str, data: bytes) -> Draft:
+    wire.check_project(project)
+    request = wire.decode(EncodeRequest, data)
+    wire.check_text(request.text, "text")
+    return Draft(project, request)

@@ -1,0 +1,100 @@
+"""Appending with optimistic concurrency: one memory, one writer at a time, whoever it is."""
+
+from __future__ import annotations
+
+from contracts.base import MemoryId, now
+from contracts.encode import EncodeReply, ForgetReply, ForgetRequest
+from contracts.errors import Conflict, ErrorCode, NotFound, Unavailable
+from contracts.memory import MemoryRecord, Tombstone
+from contracts.ports import Log, RequestIds, WrongPosition
+
+#: Times to try again when another writer was faster.
+ATTEMPTS = 8
+
+
+class MemoryWriter:
+    """Stores new memories and tombstones in the log."""
+
+    def __init__(self, log: Log, request_ids: RequestIds) -> None:
+        self._log, self._request_ids = log, request_ids
+
+    async def store(self, record: MemoryRecord) -> EncodeReply:
+        """Store a memory once. A memory that is there and live is left as it is, and the reply says so; one that was
+        forgotten is written anew.
+
+        Raises Conflict (IDEMPOTENCY_CONFLICT) when the request id was used for other content, Unavailable when the
+        log does not acknowledge; then a retry with the same request is safe.
+        """
+        if record.request_id is not None:
+            await self._claim(record)
+        expected = 0
+        for _ in range(ATTEMPTS):
+            try:
+                return EncodeReply(id=record.id, position=await self._log.append(record, expected))
+            except WrongPosition:
+                entry = await self._log.last(record.project, record.id)
+            if entry is None:
+                expected = 0
+                continue
+            expected, present = entry
+            if present.live:
+                return EncodeReply(id=record.id, position=expected, deduplicated=True)
+            record = record.model_copy(update={"version": present.version + 1})
+        raise _too_contended(record.id)
+
+    async def forget(self, project: str, request: ForgetRequest) -> ForgetReply:
+        """Append a tombstone; with mode hard also erase the text and vector of all earlier states from the log.
+
+        Raises NotFound (MEMORY_NOT_FOUND). Forgetting again answers `forgotten: false`.
+        """
+        for _ in range(ATTEMPTS):
+            entry = await self._log.last(project, request.id)
+            if entry is None:
+                raise NotFound(ErrorCode.MEMORY_NOT_FOUND, "no such memory in this project", id=request.id)
+            position, present = entry
+            harder = request.mode == "hard" and present.tombstone and present.tombstone.mode == "soft"
+            if not present.live and not harder:
+                if request.mode == "hard":
+                    await self._log.erase(project, request.id, position)  # an earlier try may have died before this
+                return ForgetReply(id=request.id, position=position, forgotten=False)
+            try:
+                after = await self._log.append(_tombstone(present, request), position)
+            except WrongPosition:
+                continue
+            if request.mode == "hard":
+                await self._log.erase(project, request.id, after)
+            return ForgetReply(id=request.id, position=after, forgotten=True)
+        raise _too_contended(request.id)
+
+    async def _claim(self, record: MemoryRecord) -> None:
+        assert record.request_id is not None
+        bound = await self._request_ids.claim(record.project, record.request_id, record.digest)
+        if bound != record.digest:
+            raise Conflict(
+                ErrorCode.IDEMPOTENCY_CONFLICT,
+                "this request_id was used for other content",
+                field="request_id",
+                request_id=record.request_id,
+            )
+
+
+def _tombstone(present: MemoryRecord, request: ForgetRequest) -> MemoryRecord:
+    at = now()
+    tombstone = Tombstone(at=at, mode=request.mode, reason=request.reason)
+    if request.mode == "soft":
+        return present.model_copy(update={"version": present.version + 1, "changed_at": at, "tombstone": tombstone})
+    return MemoryRecord(
+        id=present.id,
+        project=present.project,
+        shard=present.shard,
+        version=present.version + 1,
+        text="",
+        kind=present.kind,
+        created_at=present.created_at,
+        changed_at=at,
+        tombstone=tombstone,
+    )
+
+
+def _too_contended(memory_id: MemoryId) -> Unavailable:
+    return Unavailable(ErrorCode.UNAVAILABLE, "the memory changes too fast; try again", id=memory_id)

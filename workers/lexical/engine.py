@@ -1,0 +1,95 @@
+"""The port of the full-text engines: one index per project, of memories and their statements."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from contracts.base import MemoryId
+from contracts.memory import MemoryRecord
+from workers.lexical.analysis import analyse
+from workers.lexical.cue import Term
+
+EngineName = Literal["whoosh", "tantivy"]
+
+#: BM25 for short turns: little to gain from repetition or from length. Tantivy has its own, fixed (1.2 and 0.75).
+BM25_K1 = 0.9
+BM25_B = 0.4
+#: So many equal scores across the cut are fetched, for the item id to decide among them and not the place in the index.
+TIES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What an index stores of one item. `exact` and `stem` are its tokens, joined by spaces; `digest` tells whether
+    anything that is indexed of its memory has changed."""
+
+    item: str
+    memory: MemoryId
+    kind: Literal["memory", "statement"]
+    label: str
+    digest: str
+    exact: str
+    stem: str
+
+
+class Found(NamedTuple):
+    score: float
+    document: Document
+
+
+class Engine(Protocol):
+    """The index of one project, in one directory, with one writer. Any number of threads may read meanwhile: they see
+    the state before or after a write, and do not wait for it. Opening raises when the directory is not readable.
+
+    A lock that a killed writer held is gone with its process.
+    """
+
+    def write(self, forget: Iterable[MemoryId], add: Sequence[Document]) -> None:
+        """Remove all documents of the memories `forget`, then add `add`, in one commit that survives a kill."""
+        ...
+
+    def search(self, terms: dict[Term, float], top_n: int) -> list[Found]:
+        """The best documents by the weighted terms' BM25, best first, ties by item id."""
+        ...
+
+    def of(self, memories: Iterable[MemoryId]) -> list[Document]:
+        """Every document of these memories."""
+        ...
+
+    def df(self, term: Term) -> int:
+        """How many documents have a term. May count removed ones until the engine has merged them away."""
+        ...
+
+    def count(self) -> int:
+        """How many documents there are. Never below a term's df."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def digest(record: MemoryRecord) -> str:
+    """The same for records of a memory that differ in nothing that is indexed."""
+    sentences = (record.text, *(statement.sentence for statement in record.statements))
+    hashed = hashlib.blake2b(digest_size=16)
+    for sentence in sentences:
+        hashed.update(len(sentence).to_bytes(4, "big") + sentence.encode("utf-8"))
+    return hashed.hexdigest()
+
+
+def documents(record: MemoryRecord) -> Iterator[Document]:
+    """A memory's documents: its text, and each of its statements."""
+    mark = digest(record)
+    fields = analyse(record.text)
+    yield Document(record.id, record.id, "memory", "", mark, " ".join(fields.exact), " ".join(fields.stem))
+    for number, statement in enumerate(record.statements):
+        sentence = statement.sentence
+        fields = analyse(sentence)
+        item = f"{record.id}#s{number}"
+        yield Document(item, record.id, "statement", sentence, mark, " ".join(fields.exact), " ".join(fields.stem))
+
+
+def ranked(found: Sequence[Found], top_n: int) -> list[Found]:
+    return sorted(found, key=lambda hit: (-hit.score, hit.document.item))[:top_n]
