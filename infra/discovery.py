@@ -30,7 +30,7 @@ async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
     inbox = client.new_inbox()
 
     async def collect(message: Msg) -> None:
-        process = _process(message.data)
+        process = _process(message.data) if message.data else None  # an empty one says: nobody listens yet
         if process:
             found.append(process)
 
