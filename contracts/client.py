@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -61,7 +60,7 @@ class MemoryClient:
         self._check_size(client, data)
         try:
             await client.jetstream().publish(subjects.ingest(self.project), data, timeout=self._timeout_s)
-        except (nats.errors.Error, asyncio.TimeoutError) as error:
+        except (TimeoutError, nats.errors.Error) as error:
             raise Unavailable(ErrorCode.UNAVAILABLE, "the ingest queue did not answer", reason=str(error)) from None
 
     async def forget(self, id: str, **fields: Any) -> ForgetReply:
@@ -86,7 +85,7 @@ class MemoryClient:
             message = await client.request(subjects.verb(self.project, verb), data, timeout=self._timeout_s)
         except nats.errors.NoRespondersError:
             raise Unavailable(ErrorCode.UNAVAILABLE, f"nobody serves {verb}: is memlane up?", verb=verb) from None
-        except (nats.errors.Error, asyncio.TimeoutError) as error:
+        except (TimeoutError, nats.errors.Error) as error:
             kind = type(error).__name__
             raise Unavailable(ErrorCode.UNAVAILABLE, f"no answer to {verb} ({kind})", verb=verb) from None
         return wire.decode_reply(reply, message.data)
@@ -96,7 +95,7 @@ class MemoryClient:
         if self._client is None or self._client.is_closed:
             try:
                 self._client = await _connect(self._url)
-            except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
+            except (TimeoutError, nats.errors.Error, OSError) as error:
                 raise Unavailable(
                     ErrorCode.UNAVAILABLE, f"cannot reach NATS at {self._url}: is memlane up?", reason=str(error)
                 ) from None

@@ -100,7 +100,9 @@ class EmbedWorker:
                 break
         texts = [text for job, take in parts for text in job.texts[len(job.packed) : len(job.packed) + take]]
         try:
-            vectors: Sequence[Vector] = list(await anyio.to_thread.run_sync(self._embedder.embed, texts)) if texts else []
+            vectors: Sequence[Vector] = (
+                list(await anyio.to_thread.run_sync(self._embedder.embed, texts)) if texts else []
+            )
         except Exception as error:
             for job, _ in parts:
                 job.failure = error

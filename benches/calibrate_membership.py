@@ -1,0 +1,107 @@
+"""Calibrate membership on LoCoMo: which floor and band keep the evidence in and foreign questions out.
+
+Run against a stack that holds the file (`memlane ingest FILE --format locomo`):
+
+    python -m benches.calibrate_membership FILE --nats nats://127.0.0.1:4222
+
+Every question is asked once of its own conversation and once of the next one; the thresholds are then tried on what
+the lanes said. Conversations are split in two halves: choose on one, report both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from pathlib import Path
+
+import anyio
+
+from benches.locomo import Question, read_questions
+from contracts.recall import RecallRequest
+from infra.nats_bus import NatsBus, connect
+from infra.settings import Nats
+from orchestrator.catalog import Catalog
+from orchestrator.evidence import collect_evidence
+from orchestrator.fusion import reciprocal_rank_fusion
+from orchestrator.gather import Question as LaneQuestion
+from orchestrator.gather import gather
+from orchestrator.membership import decide
+from orchestrator.profiles import PROFILES, Profile
+from orchestrator.router import route
+
+DEADLINE_S = 10.0
+
+
+async def observe(bus: NatsBus, catalog: Catalog, project: str, question: Question):
+    """Everything `decide` needs for one question, and the turn id of every candidate."""
+    request = RecallRequest(cue=question.text)
+    way = route(request)
+    asked = LaneQuestion(project, question.text, None, way.top_n, [0])
+    deadline = time.monotonic() + DEADLINE_S
+    gathered = await gather(bus, asked, deadline)
+    pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:400]
+    rows = await catalog.hydrate(project, [candidate.id for candidate in pool], [0], deadline)
+    evidence = await collect_evidence(bus, asked, gathered.vector, pool, deadline)
+    turns = {candidate.id: rows[candidate.id].metadata["dia_id"] for candidate in pool}
+    return pool, evidence, turns
+
+
+async def run(file: Path, url: str, every: int) -> None:
+    client = await connect(Nats(url=url), "bench")
+    bus = NatsBus(client)
+    catalog = Catalog(bus, 1)
+    questions = read_questions(file)[::every]
+    projects = sorted({question.project for question in questions})
+    own, foreign = [], []
+    for question in questions:
+        other = projects[(projects.index(question.project) + 1) % len(projects)]
+        own.append((question, *await observe(bus, catalog, question.project, question)))
+        foreign.append((question, *await observe(bus, catalog, other, question)))
+    halves = {"first": set(projects[::2]), "second": set(projects[1::2])}
+    recall10 = {half: fused_recall([x for x in own if x[0].project in names], 10) for half, names in halves.items()}
+    print(f"{len(questions)} questions; fused recall@10 by half: {recall10}")
+    print("share floor band | half: hit members none_foreign")
+    for share, floor, band in itertools.product((0.4, 0.5, 0.6), (0.3, 0.35, 0.4, 0.45), (0.7, 0.8, 0.85)):
+        profile = Profile(share, floor, band, 0.3, 0.5)
+        print(f"{share:.2f} {floor:.2f} {band:.2f} |", *(line(own, foreign, names, profile) for names in halves.values()))
+    present = PROFILES["minilm"]
+    print("present", present, *(line(own, foreign, names, present) for names in halves.values()))
+    await client.close()
+
+
+def fused_recall(observed, k: int) -> float:
+    parts = []
+    for question, pool, _, turns in observed:
+        top = {turns[candidate.id] for candidate in pool[:k]}
+        parts.append(len(question.evidence & top) / len(question.evidence))
+    return round(sum(parts) / len(parts), 4)
+
+
+def line(own, foreign, projects: set[str], profile: Profile) -> str:
+    hits, members, refused, asked, strangers = 0, 0, 0, 0, 0
+    for question, pool, evidence, turns in own:
+        if question.project in projects:
+            answer = decide(pool, evidence, profile, 1000)
+            found = {turns[member.candidate.id] for member in answer.members}
+            hits += bool(question.evidence & found)
+            members += len(found)
+            asked += 1
+    for question, pool, evidence, _ in foreign:
+        if question.project in projects:
+            refused += decide(pool, evidence, profile, 1000).kind == "None"
+            strangers += 1
+    return f"{hits / asked:.3f} {members / asked:5.1f} {refused / strangers:.3f};"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--nats", default="nats://127.0.0.1:4222")
+    parser.add_argument("--every", type=int, default=1, help="ask every n-th question only")
+    options = parser.parse_args()
+    anyio.run(run, options.file, options.nats, options.every)
+
+
+if __name__ == "__main__":
+    main()
