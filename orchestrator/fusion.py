@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +12,9 @@ from contracts.lanes import ItemKind, Lane
 
 #: Cormack, Clarke and Büttcher 2009: large enough that no single list's top dominates.
 RRF_K = 60
+#: A lane that scores more memories than this alike has not ordered them: such a vote shows in the provenance and adds
+#: nothing to the sum. Else one name that half of a project mentions would lift an arbitrary half.
+MOST_TIED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +32,18 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class LaneVote:
-    """A lane's word on one memory: its rank among the lane's memories, and what it found."""
+    """A lane's word on one memory: its rank among the lane's memories, how many share it, and what it found."""
 
     rank: int
+    tied: int
     score: float
     evidence: float
     confirmed: bool
     items: tuple[str, ...]
+
+    def reciprocal(self, k: int) -> float:
+        """``1 / (k + rank)``, or 0 where the lane did not order."""
+        return 0.0 if self.tied > MOST_TIED else 1.0 / (k + self.rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +63,15 @@ def reciprocal_rank_fusion(
     """``score(d) = Σ w / (k + rank(d))``, best first; ties by best rank, then id, so that the order of arrival, of
     shards and of hashing never shows.
 
-    An item stands for its source memories. Memories that a lane scores alike share the last of their ranks: three
-    hundred mentions of one name are then each weak evidence, and no arbitrary one of them is first.
+    An item stands for its source memories. Memories that a lane scores alike share the last of their ranks, and more
+    than `MOST_TIED` of them count for nothing.
     """
     votes: dict[MemoryId, dict[Lane, LaneVote]] = defaultdict(dict)
     for lane, hits in lists.items():
         for memory_id, vote in _vote(hits).items():
             votes[memory_id][lane] = vote
     candidates = [
-        Candidate(memory_id, sum(weights[lane] / (k + vote.rank) for lane, vote in by_lane.items()), by_lane)
+        Candidate(memory_id, sum(weights[lane] * vote.reciprocal(k) for lane, vote in by_lane.items()), by_lane)
         for memory_id, by_lane in votes.items()
     ]
     return sorted(candidates, key=order)
@@ -85,6 +93,7 @@ def _vote(hits: Sequence[Hit]) -> dict[MemoryId, LaneVote]:
         score = max(hit.score for hit in found)
         votes[memory_id] = LaneVote(
             rank=bisect_right(descending, -score),
+            tied=bisect_right(descending, -score) - bisect_left(descending, -score),
             score=score,
             evidence=max(hit.evidence for hit in found),
             confirmed=any(hit.confirmed for hit in found),

@@ -19,5 +19,5 @@ class Profile:
 
 PROFILES: dict[str, Profile] = {
     # all-MiniLM-L6-v2; see infra/DECISIONS.md, "Membership thresholds"
-    "minilm": Profile(cosine_share=0.5, abs_floor=0.35, rel_band=0.80, rerank_floor=0.30, rerank_band=0.50),
+    "minilm": Profile(cosine_share=0.5, abs_floor=0.35, rel_band=0.70, rerank_floor=0.30, rerank_band=0.50),
 }

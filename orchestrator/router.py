@@ -50,7 +50,8 @@ _ALL_CAPS = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")
 _QUOTED = re.compile(r"[\"“][^\"”]{2,}[\"”]")
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'’-]*[a-z][\w'’-]*")
 _NOT_NAMES = frozenset(
-    ["I", "I'm", "I'd", "I'll", "I've", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+    "I I'm I'd I'll I've Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June"
+    " July August September October November December".split()
 )
 _TEMPORAL = re.compile(
     r"\b(yesterday|today|tonight|tomorrow|recent(ly)?|latest|lately|now|current(ly)?|"
