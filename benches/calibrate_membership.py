@@ -61,10 +61,12 @@ async def run(file: Path, url: str, every: int) -> None:
     halves = {"first": set(projects[::2]), "second": set(projects[1::2])}
     recall10 = {half: fused_recall([x for x in own if x[0].project in names], 10) for half, names in halves.items()}
     print(f"{len(questions)} questions; fused recall@10 by half: {recall10}")
-    print("share floor band | half: hit members none_foreign")
-    for share, floor, band in itertools.product((0.4, 0.5, 0.6), (0.3, 0.35, 0.4, 0.45), (0.7, 0.8, 0.85)):
-        profile = Profile(share, floor, band, 0.3, 0.5)
-        print(f"{share:.2f} {floor:.2f} {band:.2f} |", *(line(own, foreign, names, profile) for names in halves.values()))
+    print("alone floor band | half: hit members none_foreign")
+    for alone, floor, band in itertools.product((0.15, 0.2, 0.25, 1.0), (0.35, 0.4), (0.7, 0.8)):
+        profile = Profile(0.5, alone, floor, band, 0.3, 0.5)
+        print(
+            f"{alone:.2f} {floor:.2f} {band:.2f} |", *(line(own, foreign, names, profile) for names in halves.values())
+        )
     present = PROFILES["minilm"]
     print("present", present, *(line(own, foreign, names, present) for names in halves.values()))
     await client.close()

@@ -119,4 +119,6 @@ def from_reply(body: ErrorBody) -> MemlaneError:
     """The exception for a received error; an unknown code or category (a newer server) becomes Internal."""
     cls = _TREE.get(body.category, Internal)
     code = ErrorCode(body.code) if body.code in ErrorCode.__members__ else ErrorCode.INTERNAL
-    return cls(code, body.message, **body.details)
+    error = cls(code, body.message)
+    error.details = dict(body.details)  # not as keywords: a detail may have any name
+    return error

@@ -90,7 +90,7 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidRequest(ErrorCode.INVALID_REQUEST, f"cannot read settings file {path}: {error}") from None
 
 
@@ -102,7 +102,9 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> None:
         ("NEO4J_PASSWORD", ("graph", "password")),
     ):
         if environ.get(key):
-            values.setdefault(name[0], {})[name[1]] = environ[key]
+            section = values.setdefault(name[0], {})
+            if isinstance(section, dict):
+                section[name[1]] = environ[key]
     for key, text in environ.items():
         if not key.startswith(PREFIX) or key.removeprefix(PREFIX).lower() in _NOT_SETTINGS:
             continue
@@ -110,6 +112,8 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> None:
         target = values
         for section in sections:
             target = target.setdefault(section, {})
+            if not isinstance(target, dict):
+                raise InvalidRequest(ErrorCode.INVALID_REQUEST, f"setting {section} is not a section", field=section)
         target[field] = text
 
 

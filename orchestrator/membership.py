@@ -70,7 +70,8 @@ def relevance(evidence: Evidence, profile: Profile) -> float:
     """One number in [0, 1]; never RRF, whose top is always the same."""
     if evidence.reranked is not None:
         return evidence.reranked
-    return profile.cosine_share * evidence.cosine + (1 - profile.cosine_share) * evidence.coverage
+    blend = profile.cosine_share * evidence.cosine + (1 - profile.cosine_share) * evidence.coverage
+    return max(blend, evidence.cosine - profile.alone_discount)
 
 
 def _why(candidate: Candidate, evidence: Evidence, score: float, floor: float, bar: float) -> tuple[str, ...]:

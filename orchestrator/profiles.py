@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Relevance is ``cosine_share · cosine + (1 - cosine_share) · coverage``, both in [0, 1], or the cross-encoder's
-    calibrated score where it ran."""
+    """Relevance is ``cosine_share · cosine + (1 - cosine_share) · coverage``, both in [0, 1], or ``cosine -
+    alone_discount`` where that is more (a paraphrase shares no word), or the cross-encoder's calibrated score where it
+    ran."""
 
     cosine_share: float
+    alone_discount: float
     abs_floor: float
     rel_band: float
     rerank_floor: float
@@ -19,5 +21,7 @@ class Profile:
 
 PROFILES: dict[str, Profile] = {
     # all-MiniLM-L6-v2; see infra/DECISIONS.md, "Membership thresholds"
-    "minilm": Profile(cosine_share=0.5, abs_floor=0.35, rel_band=0.70, rerank_floor=0.30, rerank_band=0.50),
+    "minilm": Profile(
+        cosine_share=0.5, alone_discount=0.25, abs_floor=0.35, rel_band=0.70, rerank_floor=0.30, rerank_band=0.50
+    ),
 }
