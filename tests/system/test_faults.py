@@ -40,7 +40,7 @@ async def client(fragile: Stack, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 def text_of(number: int) -> str:
-    return f"Parcel PRC-{number + 7000} was scanned at dock {number % 9} by the night shift"
+    return f"Parcel PRC-{number + 7000} is at dock {number % 9}"
 
 
 async def insist_on_encode(client: MemoryClient, text: str) -> EncodeReply:
@@ -152,7 +152,7 @@ async def test_a_lane_that_hangs_degrades_the_answer_and_no_more(fragile: Stack,
         took_s = time.monotonic() - started
     finally:
         fragile.kill("graph", signal.SIGCONT)
-    assert took_s < 0.9
+    assert took_s < 1.2  # the deadline, and room for a busy machine
     assert reply.degraded
     assert {lane: str(outcome.status) for lane, outcome in reply.lanes.items()} == {
         "semantic": "ok",

@@ -69,9 +69,18 @@ def ids(reply: RecallReply) -> list[str]:
 async def test_a_paraphrase_finds_the_memory(memory: MemoryClient) -> None:
     await encode_all(memory, noise(20))
     written = await memory.encode("The customer wants her money back because the parcel arrived broken")
-    reply = await fresh(memory, "a client asks for a refund since the package was damaged")
+    reply = await fresh(memory, "the customer asked for a refund because the package was damaged")
     assert ids(reply)[:1] == [written.id]
-    assert "semantic" in reply.members[0].provenance
+    assert reply.members[0].provenance["semantic"].rank == 1
+
+
+async def test_a_paraphrase_without_a_word_in_common_ranks_first(memory: MemoryClient) -> None:
+    await encode_all(memory, noise(20))
+    written = await memory.encode("The customer wants her money back because the parcel arrived broken")
+    reply = await fresh(memory, "a client asks for a refund since package damage", trace=True)
+    assert reply.trace is not None
+    assert reply.trace.lanes["semantic"][0].sources == (written.id,)
+    assert reply.trace.fused[0] == written.id
 
 
 async def test_an_exact_id_is_a_single_answer(memory: MemoryClient) -> None:
