@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -71,7 +72,12 @@ def reciprocal_rank_fusion(
         for memory_id, vote in _vote(hits).items():
             votes[memory_id][lane] = vote
     candidates = [
-        Candidate(memory_id, sum(weights[lane] * vote.reciprocal(k) for lane, vote in by_lane.items()), by_lane)
+        Candidate(
+            memory_id,
+            # exact: a plain sum's last bit depends on which lane came first, and with it the order of ties
+            math.fsum(weights[lane] * vote.reciprocal(k) for lane, vote in by_lane.items()),
+            by_lane,
+        )
         for memory_id, by_lane in votes.items()
     ]
     return sorted(candidates, key=order)

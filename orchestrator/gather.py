@@ -109,6 +109,8 @@ async def _ask_shard(bus: Bus, lane: Lane, shard: int, question: Question, vecto
     data = await bus.request(subjects.lane(lane, shard, "search"), wire.encode(query), left)
     reply = wire.decode_reply(LaneReply, data)
     lengths = {len(reply.kinds), len(reply.scores), len(reply.sources), len(reply.evidence), len(reply.confirmed)}
+    if reply.labels:
+        lengths.add(len(reply.labels))
     if lengths != {len(reply.items)}:
         raise ValueError("the lane's columns differ in length")
     return reply

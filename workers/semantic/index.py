@@ -14,7 +14,7 @@ from contracts.lanes import ItemKind, LaneQuery, LaneReply, ScoreQuery, ScoreRep
 from contracts.memory import MemoryRecord, Vector, unpack_vector
 from contracts.ports import Entry
 from workers.semantic.snapshot import Snapshot, load_snapshot, save_snapshot
-from workers.semantic.vectors import BadVector, VectorIndex
+from workers.semantic.vectors import VectorIndex
 
 logger = structlog.get_logger()
 
@@ -70,23 +70,22 @@ class SemanticIndex:
         self._unsaved += len(entries)
 
     def _put(self, record: MemoryRecord) -> None:
-        items: list[tuple[str, Vector]] = []
-        if record.vector:
-            items.append((record.id, unpack_vector(record.vector)))
-        sentences = [statement.sentence for statement in record.statements]
-        for number, packed in enumerate(record.statement_vectors):
-            key = f"{record.id}#s{number}"
-            items.append((key, unpack_vector(packed)))
-            self._labels[f"{record.project}/{key}"] = sentences[number]
-        if not items:
-            return
-        index = self._projects.get(record.project)
-        if index is None:
-            index = self._projects[record.project] = VectorIndex(len(items[0][1]))
+        """One bad record must not stop the lane: it is logged, and the other lanes still find it."""
         try:
+            items = _items(record)
+            if not items:
+                return
+            index = self._projects.get(record.project)
+            if index is None:  # an empty one is falsy
+                index = VectorIndex(len(items[0][1]))
             index.put(items)
-        except BadVector as error:  # one bad record must not stop the lane; the other lanes still find it
+        except ValueError as error:
             logger.error("record has a bad vector", action="skip_vector", id=record.id, error=str(error))
+            return
+        self._projects[record.project] = index
+        for (key, _), statement in zip(items[-len(record.statement_vectors) :], record.statements, strict=False):
+            if "#" in key:
+                self._labels[f"{record.project}/{key}"] = statement.sentence
 
     def _remove(self, project: str, memory_id: str) -> None:
         index = self._projects.get(project)
@@ -135,3 +134,11 @@ class SemanticIndex:
         for owner, cosine in zip(owners, index.cosines(unpack_vector(query.vector), keys), strict=True):
             best[owner] = max(best[owner], min(1.0, cosine))
         return ScoreReply(evidence=tuple(best), confirmed=(False,) * len(query.ids))
+
+
+def _items(record: MemoryRecord) -> list[tuple[str, Vector]]:
+    """The memory's vector and its statements', by key. Raises ValueError for what is no vector."""
+    items = [(record.id, unpack_vector(record.vector))] if record.vector else []
+    for number, packed in enumerate(record.statement_vectors):
+        items.append((f"{record.id}#s{number}", unpack_vector(packed)))
+    return items
