@@ -45,7 +45,7 @@ def main() -> int:
         telemetry.configure(settings.log_level, "orchestrator")
         anyio.run(run, settings)
     except MemlaneError as error:
-        logger.error("cannot run", action="cannot_run", code=error.code, error=error.message, **error.details)
+        logger.error("cannot run", action="cannot_run", code=error.code, error=error.message, details=error.details)
         return 1
     return 0
 

@@ -144,7 +144,7 @@ def _join(one: Hit, other: Hit) -> Hit:
 
 
 def _outcome(replies: Sequence[LaneReply | Exception], hits: int, took_ms: float) -> LaneOutcome:
-    """The lane's outcome is its worst shard's: a part that is missing must show."""
+    """The lane's outcome is that of its first shard that failed: a part that is missing must show."""
     statuses = [reply.status if isinstance(reply, LaneReply) else _status_of(reply) for reply in replies]
     failed = [(shard, status) for shard, status in enumerate(statuses) if status is not LaneStatus.OK]
     positions = [reply.position for reply in replies if isinstance(reply, LaneReply)]

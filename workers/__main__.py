@@ -118,7 +118,7 @@ def main() -> int:
         telemetry.configure(settings.log_level, name)
         anyio.run(run, name, settings)
     except MemlaneError as error:
-        logger.error("cannot run", action="cannot_run", code=error.code, error=error.message, **error.details)
+        logger.error("cannot run", action="cannot_run", code=error.code, error=error.message, details=error.details)
         return NOT_NEEDED if name == "rerank" else 1
     return 0
 

@@ -26,6 +26,7 @@ CREATE INDEX IF NOT EXISTS statement_slot ON statement (project, subject, predic
 -- Names by normal form, once for every memory that mentions one.
 CREATE TABLE IF NOT EXISTS name (
     project TEXT NOT NULL, name TEXT NOT NULL, memory TEXT NOT NULL, canonical TEXT NOT NULL, type TEXT NOT NULL,
+    position INTEGER NOT NULL,
     PRIMARY KEY (project, name, memory)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS name_memory ON name (project, memory);

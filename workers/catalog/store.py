@@ -85,7 +85,7 @@ class CatalogStore:
                 part = names[start : start + 500]
                 query = (
                     "SELECT name, canonical, type FROM name"
-                    f" WHERE project = ? AND name IN ({','.join('?' * len(part))}) ORDER BY memory"
+                    f" WHERE project = ? AND name IN ({','.join('?' * len(part))}) ORDER BY position, memory"
                 )
                 for name, canonical, kind in self._db.execute(query, (project, *part)):
                     known.setdefault(name, (canonical, kind))
@@ -116,15 +116,15 @@ class CatalogStore:
         db.execute("DELETE FROM name WHERE project = ? AND memory = ?", key)
         if record.live:
             self._apply_claims(position, record)
-            self._apply_names(record)
+            self._apply_names(position, record)
 
-    def _apply_names(self, record: MemoryRecord) -> None:
+    def _apply_names(self, position: Position, record: MemoryRecord) -> None:
         rows = [
-            (record.project, normalise(name), record.id, entity.name, entity.type)
+            (record.project, normalise(name), record.id, entity.name, entity.type, position)
             for entity in record.entities
             for name in (entity.name, *entity.aliases)
         ]
-        self._db.executemany("INSERT OR IGNORE INTO name VALUES (?, ?, ?, ?, ?)", rows)
+        self._db.executemany("INSERT OR IGNORE INTO name VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def _apply_claims(self, position: Position, record: MemoryRecord) -> None:
         """What the memory says of others: whom it supersedes, and its statements."""
@@ -158,6 +158,8 @@ def _open(file: Path) -> sqlite3.Connection:
     """Open, or start afresh when the file is damaged: the log has it all."""
     try:
         return _connect(file)
+    except sqlite3.OperationalError:
+        raise  # locked, full or forbidden: the file is sound
     except sqlite3.DatabaseError as error:
         logger.warning("catalog file ignored", action="catalog_ignored", error=str(error))
         for suffix in ("", "-wal", "-shm"):
@@ -167,10 +169,14 @@ def _open(file: Path) -> sqlite3.Connection:
 
 def _connect(file: Path) -> sqlite3.Connection:
     db = sqlite3.connect(file, check_same_thread=False)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing; after a power cut the log fills in the rest
-    db.execute("PRAGMA secure_delete = ON")  # a hard forget must not leave the text in free pages
-    db.executescript(_SCHEMA)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing; after a power cut the log fills in the rest
+        db.execute("PRAGMA secure_delete = ON")  # a hard forget must not leave the text in free pages
+        db.executescript(_SCHEMA)
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 

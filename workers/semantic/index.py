@@ -138,6 +138,8 @@ class SemanticIndex:
 
 def _items(record: MemoryRecord) -> list[tuple[str, Vector]]:
     """The memory's vector and its statements', by key. Raises ValueError for what is no vector."""
+    if len(record.statement_vectors) > len(record.statements):
+        raise ValueError("more statement vectors than statements")
     items = [(record.id, unpack_vector(record.vector))] if record.vector else []
     for number, packed in enumerate(record.statement_vectors):
         items.append((f"{record.id}#s{number}", unpack_vector(packed)))

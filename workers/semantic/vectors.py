@@ -114,6 +114,7 @@ class VectorIndex:
         if graph.get_current_count() != rows or len(keys) != len(labels):
             raise BadVector(f"{path.name} holds {graph.get_current_count()} items, expected {rows}")
         graph.set_ef(EF_SEARCH)
+        graph.set_num_threads(1)
         index._graph, index._next = graph, rows
         index._labels = dict(zip(keys, labels, strict=True))
         index._keys = dict(zip(labels, keys, strict=True))
