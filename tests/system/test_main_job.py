@@ -346,3 +346,10 @@ async def test_projects_do_not_see_each_other(stack: Stack, memory: MemoryClient
         with pytest.raises(NotFound):
             await other.forget(mine.id)
         assert mine.id not in {row.id for row in (await other.list()).memories}
+
+
+async def test_a_paraphrase_without_a_shared_word_is_answered(memory: MemoryClient) -> None:
+    await encode_all(memory, noise(20))
+    written = await memory.encode("The customer wants her money back because the parcel arrived broken")
+    reply = await fresh(memory, "a client asks for a refund since the package was damaged")
+    assert ids(reply)[:1] == [written.id]
