@@ -9,11 +9,8 @@ bus. Recall is the whole service as processes over NATS. Both over the same text
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -25,7 +22,7 @@ from contracts.client import MemoryClient
 from contracts.encode import EncodeRequest
 from contracts.lanes import LaneQuery
 from contracts.memory import MemoryRecord, derive_id, pack_vector
-from infra.child import end
+from infra.demo import running
 from workers.lexical.index import LexicalIndex
 from workers.models import PACKAGED, SentenceEmbedder
 from workers.semantic import SemanticIndex
@@ -115,17 +112,9 @@ def main() -> None:
     parser.add_argument("--cues", type=int, default=200)
     parser.add_argument("--engine", choices=("whoosh", "tantivy"), default="whoosh")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="memlane-speed-") as name:
-        command = [sys.executable, "-m", "infra.cli", "up", "--data", f"{name}/stack", "--nats-port", "0"]
-        env = {**os.environ, "MEMLANE_LEXICAL__ENGINE": options.engine}
-        env.pop("NATS_URL", None)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as process:
-            try:
-                assert process.stdout is not None
-                url = process.stdout.readline().decode().strip().removeprefix("ready ")
-                anyio.run(run, url, Path(name), options.memories, options.engine, options.cues)
-            finally:
-                end(process, 30)
+    settings = {"MEMLANE_LEXICAL__ENGINE": options.engine}
+    with tempfile.TemporaryDirectory(prefix="memlane-speed-") as name, running(Path(name) / "stack", **settings) as url:
+        anyio.run(run, url, Path(name), options.memories, options.engine, options.cues)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 
 MAX_TEXT_BYTES = 256 * 1024  #: a memory's text, in UTF-8; leaves room for vectors under the bus's 1 MiB
 MAX_CUE_BYTES = 16 * 1024  #: a cue, in UTF-8
+MESSAGE_OVERHEAD = 1024  #: what subjects and protocol take of a message beside header and body
 MAX_NAME_CHARS = 256
 MAX_TAGS = 64
 MAX_EDGES = 64

@@ -11,15 +11,13 @@ from nats.aio.client import Client
 from pydantic import BaseModel
 
 from contracts import subjects, wire
+from contracts.base import MESSAGE_OVERHEAD
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
 from contracts.errors import ErrorCode, InvalidRequest, Unavailable
 from contracts.recall import RecallReply, RecallRequest
 
 R = TypeVar("R", bound=BaseModel)
-
-#: Room for subjects and protocol beside the body.
-OVERHEAD = 1024
 
 
 class MemoryClient:
@@ -102,10 +100,9 @@ class MemoryClient:
         return self._client
 
     def _check_size(self, client: Client, data: bytes) -> None:
-        if len(data) > client.max_payload - OVERHEAD:
-            raise InvalidRequest(
-                ErrorCode.PAYLOAD_TOO_LARGE, f"the request is {len(data)} bytes", limit=client.max_payload - OVERHEAD
-            )
+        limit = client.max_payload - MESSAGE_OVERHEAD
+        if len(data) > limit:
+            raise InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"the request is {len(data)} bytes", limit=limit)
 
 
 async def _ignore(_: Exception) -> None:

@@ -34,7 +34,6 @@ class ErrorCode(StrEnum):
     OUT_OF_RANGE = "OUT_OF_RANGE"  # bring the number within the bounds in details
     MEMORY_NOT_FOUND = "MEMORY_NOT_FOUND"  # nothing to do: it is not there
     UNKNOWN_PROJECT = "UNKNOWN_PROJECT"  # encode something first, or correct the name
-    UNKNOWN_VERB = "UNKNOWN_VERB"  # use a verb of the table in contracts.subjects
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"  # use a new request_id for new content
     STALE_CURSOR = "STALE_CURSOR"  # begin the listing again
     OVERLOADED = "OVERLOADED"  # back off, then try again

@@ -29,18 +29,6 @@ DLQ_SUBJECTS = "memlane.dlq.v1.*"
 EMBED = "memlane.work.v1.embed"
 RERANK = "memlane.work.v1.rerank"
 
-#: Verbs and the role that serves each.
-VERBS: dict[str, str] = {
-    "encode": "encode",
-    "forget": "encode",
-    "recall": "orchestrator",
-    "list": "orchestrator",
-    "inspect": "orchestrator",
-}
-
-#: Header in which a caller sends its own request id, echoed in logs.
-TRACE_HEADER = "X-Memlane-Trace"
-
 
 def verb(project: str, name: str) -> str:
     """The subject of a verb; `project` may be ``*`` in a subscription."""

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +34,27 @@ console = Console(width=int(os.environ.get("COLUMNS", "0")) or 140)
 
 def main() -> int:
     console.print("starting the embedded stack: NATS, graph store, workers …")
-    with tempfile.TemporaryDirectory(prefix="memlane-demo-") as folder:
-        command = [sys.executable, "-m", "infra.cli", "up", "--data", folder, "--nats-port", "0"]
-        environment = {key: value for key, value in os.environ.items() if key != "NATS_URL"}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True) as process:
-            try:
-                return anyio.run(_run, _await_ready(process))
-            finally:
-                end(process, 30)
+    with tempfile.TemporaryDirectory(prefix="memlane-demo-") as folder, running(Path(folder)) as url:
+        return anyio.run(_run, url)
 
 
-def _await_ready(process: subprocess.Popen[bytes]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline().decode().strip()
-    if not line.startswith("ready "):
-        raise Unavailable(ErrorCode.UNAVAILABLE, "the stack did not start; see its messages above")
-    return line.removeprefix("ready ")
+@contextmanager
+def running(data: Path, **settings: str) -> Iterator[str]:
+    """A whole stack in a folder, as `memlane up` starts it, on a port of its own; gives its NATS url.
+
+    Raises Unavailable when it does not start; its messages have then gone to standard error.
+    """
+    command = [sys.executable, "-m", "infra.cli", "up", "--data", str(data), "--nats-port", "0"]
+    environment = {key: value for key, value in os.environ.items() if key != "NATS_URL"} | settings
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline().decode().strip()
+            if not line.startswith("ready "):
+                raise Unavailable(ErrorCode.UNAVAILABLE, "the stack did not start; see its messages above")
+            yield line.removeprefix("ready ")
+        finally:
+            end(process, 30)
 
 
 async def _run(url: str) -> int:

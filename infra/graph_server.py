@@ -18,6 +18,7 @@ from neo4j import GraphDatabase
 from neo4j.exceptions import DriverError, Neo4jError
 
 from contracts.errors import ErrorCode, Unavailable
+from infra.child import end, free_port, spawn, tail
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
@@ -91,14 +92,8 @@ class EmbeddedGraph:
     def stop(self) -> None:
         """End the child: first politely, so that it closes its files, then by force. Harmless when it has ended."""
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if process is not None:
+            end(process, STOP_TIMEOUT_S)
 
     @property
     def _password_file(self) -> Path:
@@ -135,17 +130,15 @@ class EmbeddedGraph:
             os.pathsep.join(map(str, jars)),
             "com.arcadedb.server.ArcadeDBServer",
         ]
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self._data
-            )
+        self.log.unlink(missing_ok=True)  # what an earlier start wrote there would be read as this one's
+        self._process = spawn(command, self.log, folder=self._data)
 
     def _await(self, address: GraphAddress) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             if not self.alive:
                 raise self._failure("ended while starting")
-            written = self._tail()
+            written = tail(self.log, TAIL_CHARS)
             if "Unable to listen" in written or "Address already in use" in written:
                 raise _PortTaken  # the server logs this and then hangs
             # Not before: on a taken port the driver would wait for whoever listens there.
@@ -154,18 +147,10 @@ class EmbeddedGraph:
             time.sleep(0.1)
         raise self._failure(f"did not answer within {START_TIMEOUT_S:.0f} s")
 
-    def _tail(self) -> str:
-        return self.log.read_text(errors="replace")[-TAIL_CHARS:] if self.log.exists() else ""
-
     def _failure(self, what: str) -> Unavailable:
-        return Unavailable(ErrorCode.UNAVAILABLE, f"the embedded graph store {what}; its log ends:\n{self._tail()}")
-
-
-def free_port() -> int:
-    """A loopback TCP port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        return Unavailable(
+            ErrorCode.UNAVAILABLE, f"the embedded graph store {what}; its log ends:\n{tail(self.log, TAIL_CHARS)}"
+        )
 
 
 def answers(address: GraphAddress) -> bool:

@@ -9,13 +9,11 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
+from contracts.base import MESSAGE_OVERHEAD
 from contracts.ports import NoReply, NoResponders, PayloadTooLarge
 from infra.settings import Nats
 
 logger = structlog.get_logger()
-
-#: Room that subject, reply subject and protocol take beside header and body.
-OVERHEAD = 1024
 
 
 async def connect(settings: Nats, name: str) -> Client:
@@ -77,6 +75,6 @@ class NatsBus:
         """Raises PayloadTooLarge. Counts the header too: the server cuts the link of a client that is over with it,
         which the library does not check (nats.py pull requests 888 and 896)."""
         size = len(data) + sum(len(key) + len(value) + 4 for key, value in (headers or {}).items())
-        limit = self._client.max_payload - OVERHEAD
+        limit = self._client.max_payload - MESSAGE_OVERHEAD
         if size > limit:
             raise PayloadTooLarge(f"{size} bytes, at most {limit}")

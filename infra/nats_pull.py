@@ -6,7 +6,6 @@ without a sign (nats.py issue 504). Here one request stays open with a heartbeat
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import anyio
@@ -33,7 +32,6 @@ class PullConsumer:
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._inbox = client.new_inbox()
         self._open = 0  # messages the server may still send on the present request
-        self._spare: deque[Msg] = deque()
         send, receive = anyio.create_memory_object_stream[Msg](batch * 2 + 64)
         self._send: MemoryObjectSendStream[Msg] = send
         self._receive: MemoryObjectReceiveStream[Msg] = receive

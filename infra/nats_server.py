@@ -10,16 +10,9 @@ import time
 from pathlib import Path
 
 from contracts.errors import ErrorCode, Unavailable
-from infra.child import end, spawn, tail
+from infra.child import end, free_port, spawn, tail
 
 START_TIMEOUT_S = 15.0
-
-
-def free_port() -> int:
-    """A loopback TCP port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def binary() -> str:

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from infra.child import end
 from infra.graph_server import DATABASE, GraphAddress
 
 SCRIPT = Path(__file__).parent / "neo4j" / "start.sh"
@@ -60,13 +61,7 @@ class RealNeo4j:
         process, self._process = self._process, None
         if process is None:
             return
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        end(process, STOP_TIMEOUT_S)
         if process.stdout is not None:
             process.stdout.close()
 

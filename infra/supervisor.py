@@ -16,7 +16,7 @@ import anyio
 import structlog
 
 from contracts.errors import Conflict, ErrorCode, Unavailable
-from infra.child import end, spawn, tail
+from infra.child import NOT_NEEDED, end, spawn, tail
 from infra.discovery import await_roles
 from infra.graph_server import EmbeddedGraph
 from infra.nats_bus import connect
@@ -26,8 +26,6 @@ from infra.settings import Nats, Settings
 logger = structlog.get_logger()
 
 READY_TIMEOUT_S = 120.0
-#: Exit code of a role that has nothing to do here (see workers.__main__).
-NOT_NEEDED = 78
 BACKOFF_S, MOST_BACKOFF_S = 0.3, 10.0
 #: A child that lived this long starts again without waiting.
 STEADY_S = 20.0

@@ -14,6 +14,8 @@ from infra.nats_bus import NatsBus, connect
 from infra.nats_log import JetStreamLog
 from infra.service import Service
 from infra.settings import Settings
+from orchestrator.catalog import Catalog
+from orchestrator.consistency import Horizon
 from orchestrator.enumerate import EnumerationService
 from orchestrator.profiles import PROFILES
 from orchestrator.recall import RecallService
@@ -32,8 +34,9 @@ async def run(settings: Settings) -> None:
     try:
         await streams.ensure(client, settings.log)
         bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
-        recall = RecallService(bus, log, shards, profile, settings.rerank.top)
-        await Service(client, OrchestratorRole(recall, EnumerationService(bus, log, shards))).serve()
+        catalog, horizon = Catalog(bus, shards), Horizon(log, shards)
+        recall = RecallService(bus, catalog, horizon, profile, settings.rerank.top)
+        await Service(client, OrchestratorRole(recall, EnumerationService(log, catalog, horizon))).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

@@ -12,7 +12,7 @@ from contracts.base import epoch_ms
 from contracts.catalog import InspectReply, InspectRequest, ListPage, ListReply, ListRequest, Row, StoryEntry
 from contracts.errors import ErrorCode, InvalidRequest
 from contracts.memory import MemoryRecord
-from contracts.ports import Bus, Log
+from contracts.ports import Log
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
 
@@ -20,9 +20,8 @@ TIMEOUT_S = 5.0
 
 
 class EnumerationService:
-    def __init__(self, bus: Bus, log: Log, shards: int) -> None:
-        self._log = log
-        self._catalog, self._horizon = Catalog(bus, shards), Horizon(log, shards)
+    def __init__(self, log: Log, catalog: Catalog, horizon: Horizon) -> None:
+        self._log, self._catalog, self._horizon = log, catalog, horizon
 
     async def list(self, project: str, request: ListRequest) -> ListReply:
         """One page over all shards. Raises InvalidRequest (STALE_CURSOR) for a cursor of other filters."""

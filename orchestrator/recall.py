@@ -11,7 +11,7 @@ from contracts.base import MAX_CUE_BYTES, MemoryId, now
 from contracts.catalog import Row
 from contracts.errors import ErrorCode, Unavailable
 from contracts.lanes import LaneStatus
-from contracts.ports import Bus, Log
+from contracts.ports import Bus
 from contracts.recall import RecallReply, RecallRequest
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon, check_consistency
@@ -37,9 +37,9 @@ POOL = 400
 class RecallService:
     """Stateless but for what it remembers of projects: run any number."""
 
-    def __init__(self, bus: Bus, log: Log, shards: int, profile: Profile, rerank_top: int) -> None:
-        self._bus, self._profile, self._rerank_top = bus, profile, rerank_top
-        self._catalog, self._horizon = Catalog(bus, shards), Horizon(log, shards)
+    def __init__(self, bus: Bus, catalog: Catalog, horizon: Horizon, profile: Profile, rerank_top: int) -> None:
+        self._bus, self._catalog, self._horizon = bus, catalog, horizon
+        self._profile, self._rerank_top = profile, rerank_top
 
     async def recall(self, project: str, request: RecallRequest, arrived: float) -> RecallReply:
         """Answer a cue.

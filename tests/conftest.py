@@ -16,12 +16,8 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One running service for all tests that do it no harm."""
-    stack = Stack(tmp_path_factory.mktemp("stack"))
-    stack.start()
-    try:
+    with Stack(tmp_path_factory.mktemp("stack")) as stack:
         yield stack
-    finally:
-        stack.stop()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from infra.nats_server import free_port
+from infra.child import end, free_port
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 40.0
@@ -19,7 +19,7 @@ _FOREIGN = ("NATS_URL", "NEO4J_URI", "NEO4J_USER", "NEO4J_PASSWORD", "MEMLANE_PR
 
 
 class Stack:
-    """`start`, use `url`, `stop`. Its data is in `data`, its output in `data/up.out` and `data/up.err`."""
+    """`start`, use `url`, `stop`; or a `with` block. Its data is in `data`, its output in `data/up.out` and `data/up.err`."""
 
     def __init__(self, data: Path, env: Mapping[str, str] | None = None) -> None:
         self.data, self.port = data, free_port()
@@ -46,13 +46,15 @@ class Stack:
     def stop(self) -> int:
         """SIGTERM and wait; the exit code. SIGKILL when it does not heed that."""
         assert self._process is not None
-        if self._process.poll() is None:
-            self._process.terminate()
-        try:
-            return self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+        end(self._process, STOP_TIMEOUT_S)
+        return self._process.wait()
+
+    def __enter__(self) -> Stack:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def worker_pids(self, role: str) -> list[int]:
         """The processes that run a role now."""

@@ -14,6 +14,7 @@ from contracts.lanes import Lane
 from contracts.ports import Role
 from infra import settings as settings_module
 from infra import streams, telemetry
+from infra.child import NOT_NEEDED
 from infra.nats_bus import NatsBus, connect
 from infra.nats_log import JetStreamLog
 from infra.nats_queue import JetStreamIngest, KvRequestIds
@@ -21,9 +22,6 @@ from infra.service import Service
 from infra.settings import Settings
 
 logger = structlog.get_logger()
-
-#: Exit code of a role that has nothing to do here, so that a supervisor does not start it again.
-NOT_NEEDED = 78
 
 
 async def _encode(client: Client, settings: Settings) -> Role:

@@ -24,12 +24,8 @@ PATIENCE_S = 60.0
 @pytest.fixture(scope="module")
 def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A service of our own to hurt."""
-    stack = Stack(tmp_path_factory.mktemp("fragile"))
-    stack.start()
-    try:
+    with Stack(tmp_path_factory.mktemp("fragile")) as stack:
         yield stack
-    finally:
-        stack.stop()
 
 
 @pytest.fixture

@@ -22,9 +22,7 @@ async def test_a_recall_through_neo4j_and_tantivy(
         "MEMLANE_GRAPH__DATABASE": real_neo4j.database,
         "MEMLANE_LEXICAL__ENGINE": "tantivy",
     }
-    stack = Stack(tmp_path_factory.mktemp("neo4j"), environment)
-    stack.start()
-    try:
+    with Stack(tmp_path_factory.mktemp("neo4j"), environment) as stack:
         async with MemoryClient(stack.url, project="neo", timeout_s=60) as memory:
             written = await memory.encode(
                 "Diego Marín moved to the billing team",
@@ -37,8 +35,6 @@ async def test_a_recall_through_neo4j_and_tantivy(
                 deadline_ms=60_000,
                 trace=True,
             )
-    finally:
-        stack.stop()
     assert [member.id for member in reply.members] == [written.id]
     assert set(reply.members[0].provenance) == {"semantic", "lexical", "graph"}
     assert {lane.status for lane in reply.lanes.values()} == {"ok"}

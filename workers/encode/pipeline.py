@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+import anyio
+
 from contracts import subjects, wire
 from contracts.base import now
 from contracts.catalog import NamesReply, NamesRequest
 from contracts.encode import EncodeRequest
-from contracts.errors import ErrorCode, InvalidRequest, Unavailable
+from contracts.errors import ErrorCode, InvalidRequest, MemlaneError, Unavailable
 from contracts.memory import Entity, MemoryRecord, Statement, shard_of
 from contracts.names import normalise, spans
 from contracts.ports import Bus, BusFault
@@ -46,7 +48,8 @@ class EncodePipeline:
     async def build(self, drafts: Sequence[Draft], deadline: float) -> list[MemoryRecord]:
         """One record a draft, in order. Raises Unavailable when the texts could not be embedded by the deadline, and
         InvalidRequest for a caller's vector of a wrong dimension."""
-        understood = [await self._understand(draft) for draft in drafts]
+        known = await self._known_all(drafts)
+        understood = [self._understand(draft, names) for draft, names in zip(drafts, known, strict=True)]
         texts = [draft.request.text for draft in drafts]
         for _, statements in understood:
             texts.extend(statement.sentence for statement in statements)
@@ -67,10 +70,10 @@ class EncodePipeline:
             records.append(record)
         return records
 
-    async def _understand(self, draft: Draft) -> tuple[tuple[Entity, ...], tuple[Statement, ...]]:
+    def _understand(self, draft: Draft, known: Known) -> tuple[tuple[Entity, ...], tuple[Statement, ...]]:
         """The caller's entities and statements first; extraction adds entities, and statements where there are none."""
         request = draft.request
-        found = self._extractor.extract(request.text, await self._known(draft))
+        found = self._extractor.extract(request.text, known)
         entities = {normalise(entity.name): entity for entity in request.entities}
         for relation in request.relations:
             for name in (relation.source, relation.target):
@@ -79,13 +82,26 @@ class EncodePipeline:
             entities.setdefault(normalise(entity.name), entity)
         return tuple(entities.values()), request.statements or tuple(found.statements)
 
+    async def _known_all(self, drafts: Sequence[Draft]) -> list[Known]:
+        """What the project knows of each draft's names; all are asked at once, so that a catalog that hangs costs a
+        batch no more than it costs one."""
+        known: list[Known] = [{} for _ in drafts]
+
+        async def ask(number: int, draft: Draft) -> None:
+            known[number] = await self._known(draft)
+
+        async with anyio.create_task_group() as tasks:
+            for number, draft in enumerate(drafts):
+                tasks.start_soon(ask, number, draft)
+        return known
+
     async def _known(self, draft: Draft) -> Known:
         names = tuple(spans(draft.request.text)[:MOST_SPANS])
         request = NamesRequest(project=draft.project, names=names)
         try:
             reply = await self._bus.request(subjects.catalog(0, "names"), wire.encode(request), 0.5)
             return wire.decode_reply(NamesReply, reply).known
-        except (BusFault, Unavailable, ValueError):
+        except (BusFault, MemlaneError, ValueError):
             return {}
 
     async def _embed(self, texts: Sequence[str], deadline: float) -> EmbedReply:
