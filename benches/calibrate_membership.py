@@ -42,7 +42,7 @@ async def observe(bus: NatsBus, catalog: Catalog, project: str, question: Questi
     gathered = await gather(bus, asked, deadline)
     pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:400]
     rows = await catalog.hydrate(project, [candidate.id for candidate in pool], [0], deadline)
-    evidence = await collect_evidence(bus, asked, gathered.vector, pool, deadline)
+    evidence = await collect_evidence(bus, asked, gathered, pool, deadline)
     turns = {candidate.id: rows[candidate.id].metadata["dia_id"] for candidate in pool}
     return pool, evidence, turns
 

@@ -18,7 +18,7 @@ class Row(LaxMessage):
     """
 
     id: MemoryId
-    text: str
+    text: str = ""
     kind: MemoryKind
     position: Position
     version: int
@@ -47,8 +47,13 @@ class Row(LaxMessage):
 
 
 class HydrateRequest(LaxMessage):
+    """Ask for rows. `lean` ones lack what no filter looks at (text, metadata, …), and are several times cheaper;
+    `types` keeps the parts of a lean row that a type filter needs."""
+
     project: Project
     ids: tuple[MemoryId, ...]
+    lean: bool = False
+    types: bool = False
     min_position: Position = 0
     remaining_ms: float = 1000.0
 

@@ -24,17 +24,14 @@ class Catalog:
     ) -> dict[MemoryId, Row]:
         """The rows of those ids that exist. Raises Unavailable when a shard of the catalog does not answer in time:
         without it nothing is known of tombstones, so there is no degraded answer to give."""
-        rows: dict[MemoryId, Row] = {}
-        by_shard: dict[int, list[MemoryId]] = {}
-        for memory_id in ids:
-            by_shard.setdefault(shard_of(memory_id, self._shards), []).append(memory_id)
-        await all_of(
-            [
-                partial(self._hydrate_shard, project, shard, part, positions[shard], deadline, rows)
-                for shard, part in by_shard.items()
-            ]
-        )
-        return rows
+        return await self._all_shards(HydrateRequest(project=project, ids=tuple(ids)), positions, deadline)
+
+    async def facets(
+        self, project: str, ids: Sequence[MemoryId], types: bool, positions: Sequence[Position], deadline: float
+    ) -> dict[MemoryId, Row]:
+        """As `hydrate`, but lean rows: what filters look at. Raises Unavailable."""
+        request = HydrateRequest(project=project, ids=tuple(ids), lean=True, types=types)
+        return await self._all_shards(request, positions, deadline)
 
     async def page(self, page: ListPage, deadline: float) -> list[Row]:
         """A page of every shard, unmerged. Raises Unavailable."""
@@ -47,19 +44,30 @@ class Catalog:
         await all_of([partial(ask, shard) for shard in range(self._shards)])
         return rows
 
-    async def _hydrate_shard(
-        self,
-        project: str,
-        shard: int,
-        ids: list[MemoryId],
-        position: Position,
-        deadline: float,
-        rows: dict[MemoryId, Row],
+    async def _all_shards(
+        self, request: HydrateRequest, positions: Sequence[Position], deadline: float
+    ) -> dict[MemoryId, Row]:
+        rows: dict[MemoryId, Row] = {}
+        by_shard: dict[int, list[MemoryId]] = {}
+        for memory_id in request.ids:
+            by_shard.setdefault(shard_of(memory_id, self._shards), []).append(memory_id)
+        await all_of(
+            [
+                partial(
+                    self._shard, request.model_copy(update={"min_position": positions[shard]}), part, deadline, rows
+                )
+                for shard, part in by_shard.items()
+            ]
+        )
+        return rows
+
+    async def _shard(
+        self, request: HydrateRequest, ids: list[MemoryId], deadline: float, rows: dict[MemoryId, Row]
     ) -> None:
         while ids:
             left = deadline - time.monotonic()
-            request = HydrateRequest(project=project, ids=tuple(ids), min_position=position, remaining_ms=left * 1000)
-            reply = await self._request(shard, "hydrate", wire.encode(request), deadline)
+            part = request.model_copy(update={"ids": tuple(ids), "remaining_ms": left * 1000})
+            reply = await self._request(shard_of(ids[0], self._shards), "hydrate", wire.encode(part), deadline)
             rows.update((row.id, row) for row in reply.rows)
             if not reply.more:
                 return

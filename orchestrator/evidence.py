@@ -13,21 +13,21 @@ from contracts.lanes import Lane, ScoreQuery, ScoreReply
 from contracts.memory import shard_of
 from contracts.ports import Bus
 from orchestrator.fusion import Candidate
-from orchestrator.gather import Question
+from orchestrator.gather import Gathered, Question
 from orchestrator.membership import Evidence
 
 Scores = dict[MemoryId, tuple[float, bool]]
 
 
 async def collect_evidence(
-    bus: Bus, question: Question, vector: str, candidates: Sequence[Candidate], deadline: float
+    bus: Bus, question: Question, gathered: Gathered, candidates: Sequence[Candidate], deadline: float
 ) -> dict[MemoryId, Evidence]:
-    """One `Evidence` a candidate. What a lane said in its ranked list is kept; it is asked for the rest, and where it
-    does not answer in time the evidence is 0, which never admits anybody."""
+    """One `Evidence` a candidate. What a lane said in its ranked list is kept; unless that list was all it has, it is
+    asked for the rest. Where it does not answer in time the evidence is 0, which never admits anybody."""
     found: dict[Lane, Scores] = {}
     async with anyio.create_task_group() as tasks:
         for lane in (Lane.SEMANTIC, Lane.LEXICAL):
-            tasks.start_soon(_collect, bus, lane, question, vector, candidates, deadline, found)
+            tasks.start_soon(_collect, bus, lane, question, gathered, candidates, deadline, found)
     return {candidate.id: _evidence(candidate.id, found) for candidate in candidates}
 
 
@@ -35,7 +35,7 @@ async def _collect(
     bus: Bus,
     lane: Lane,
     question: Question,
-    vector: str,
+    gathered: Gathered,
     candidates: Sequence[Candidate],
     deadline: float,
     found: dict[Lane, Scores],
@@ -46,14 +46,16 @@ async def _collect(
         vote = candidate.votes.get(lane)
         if vote is not None:
             scores[candidate.id] = (vote.evidence, vote.confirmed)
-        else:
-            missing.setdefault(shard_of(candidate.id, len(question.positions)), []).append(candidate.id)
+            continue
+        shard = shard_of(candidate.id, len(question.positions))
+        if (lane, shard) not in gathered.exhausted:
+            missing.setdefault(shard, []).append(candidate.id)
     found[lane] = scores
-    if lane is Lane.SEMANTIC and not vector:
+    if lane is Lane.SEMANTIC and not gathered.vector:
         return
     async with anyio.create_task_group() as tasks:
         for shard, ids in missing.items():
-            tasks.start_soon(_ask, bus, lane, shard, question, vector, ids, deadline, scores)
+            tasks.start_soon(_ask, bus, lane, shard, question, gathered.vector, ids, deadline, scores)
 
 
 async def _ask(

@@ -41,6 +41,8 @@ class Gathered:
     outcomes: dict[Lane, LaneOutcome] = field(default_factory=dict)
     notes: dict[Lane, Mapping[str, object]] = field(default_factory=dict)
     vector: str = ""
+    #: (lane, shard) that listed all it has for the cue: what it did not list, it has no evidence for.
+    exhausted: set[tuple[Lane, int]] = field(default_factory=set)
 
     @property
     def answered(self) -> bool:
@@ -67,7 +69,7 @@ async def _semantic(bus: Bus, question: Question, deadline: float, gathered: Gat
             status=_status_of(error), took_ms=_since(started), detail=f"embed: {_words(error)}"
         )
         return
-    await _ask_lane(bus, Lane.SEMANTIC, question, deadline, gathered)
+    await _ask_lane(bus, Lane.SEMANTIC, question, deadline, gathered, started)
 
 
 async def _embed(bus: Bus, cue: str, deadline: float) -> str:
@@ -76,8 +78,11 @@ async def _embed(bus: Bus, cue: str, deadline: float) -> str:
     return wire.decode_reply(EmbedReply, await bus.request(subjects.EMBED, wire.encode(request), left)).vectors[0]
 
 
-async def _ask_lane(bus: Bus, lane: Lane, question: Question, deadline: float, gathered: Gathered) -> None:
-    started = time.monotonic()
+async def _ask_lane(
+    bus: Bus, lane: Lane, question: Question, deadline: float, gathered: Gathered, started: float | None = None
+) -> None:
+    """`started` is when work for the lane began, where that was before now: the semantic lane waits for the vector."""
+    started = time.monotonic() if started is None else started
     replies: list[LaneReply | Exception] = [NoResponders() for _ in question.positions]
 
     async def ask(shard: int) -> None:
@@ -93,6 +98,9 @@ async def _ask_lane(bus: Bus, lane: Lane, question: Question, deadline: float, g
     gathered.lists[lane] = merge(answers, question.top_n)
     gathered.outcomes[lane] = _outcome(replies, len(gathered.lists[lane]), _since(started))
     gathered.notes[lane] = answers[0].notes if answers else {}
+    for shard, reply in enumerate(replies):
+        if isinstance(reply, LaneReply) and reply.status is LaneStatus.OK and len(reply.items) < question.top_n:
+            gathered.exhausted.add((lane, shard))
 
 
 async def _ask_shard(bus: Bus, lane: Lane, shard: int, question: Question, vector: str, deadline: float) -> LaneReply:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from contracts.base import MemoryId
 from contracts.lanes import Lane
@@ -39,6 +39,14 @@ class Answer:
     members: tuple[Belonging, ...]
     total: int
     band: dict[str, float]
+
+    def without(self, gone: Collection[MemoryId]) -> Answer:
+        """The answer less some members: those that were forgotten while it was made."""
+        if not gone:
+            return self
+        members = tuple(member for member in self.members if member.candidate.id not in gone)
+        total = self.total - (len(self.members) - len(members))
+        return replace(self, kind=_kind(total), members=members, total=total)
 
 
 def decide(

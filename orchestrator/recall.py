@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from contracts import wire
 from contracts.base import MAX_CUE_BYTES, MemoryId, now
@@ -23,13 +24,13 @@ from orchestrator.membership import Evidence, decide
 from orchestrator.profiles import Profile
 from orchestrator.recency import boost_recent
 from orchestrator.render import Timings, render_members, render_trace
-from orchestrator.rerank import rerank
+from orchestrator.rerank import Reranker
 from orchestrator.router import route
 from orchestrator.together import both
 
-#: Shares of the caller's time: lanes must be in by the first, evidence and catalog by the second; the rest is for
-#: the cross-encoder and the way home.
-GATHER_SHARE, HYDRATE_SHARE, RERANK_SHARE = 0.70, 0.85, 0.97
+#: Shares of the caller's time: lanes must be in by the first, evidence and facets by the second, the cross-encoder by
+#: the third; the rest is for the members' texts and the way home.
+GATHER_SHARE, LOOK_UP_SHARE, RERANK_SHARE = 0.70, 0.80, 0.92
 #: Candidates beyond this rank are not looked at further: they come from the tail of one lane's list.
 POOL = 400
 
@@ -39,7 +40,7 @@ class RecallService:
 
     def __init__(self, bus: Bus, catalog: Catalog, horizon: Horizon, profile: Profile, rerank_top: int) -> None:
         self._bus, self._catalog, self._horizon = bus, catalog, horizon
-        self._profile, self._rerank_top = profile, rerank_top
+        self._profile, self._reranker = profile, Reranker(bus, rerank_top)
 
     async def recall(self, project: str, request: RecallRequest, arrived: float) -> RecallReply:
         """Answer a cue.
@@ -63,20 +64,26 @@ class RecallService:
         pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
         timings.mark("fusion")
 
-        rows, evidence = await self._look_up(question, gathered, pool, arrived + HYDRATE_SHARE * budget_s)
-        timings.mark("hydrate")
+        look_up_by = arrived + LOOK_UP_SHARE * budget_s
+        facets, evidence = await self._look_up(question, gathered, pool, bool(request.types), look_up_by)
+        timings.mark("look_up")
 
-        kept, dropped = apply_filters(pool, rows, request, now())
+        kept, dropped = apply_filters(pool, facets, request, now())
         if way.temporal:
-            kept = boost_recent(kept, rows, reference)
+            kept = boost_recent(kept, facets, reference)
         timings.mark("filter")
 
-        reranked = await rerank(self._bus, request.cue, kept, rows, self._rerank_top, arrived + RERANK_SHARE * budget_s)
+        hydrate = partial(self._catalog.hydrate, project, positions=question.positions, deadline=arrived + budget_s)
+        reranked = await self._reranker.rerank(request.cue, kept, hydrate, arrived + RERANK_SHARE * budget_s)
         for memory_id, score in reranked.scores.items():
             evidence[memory_id] = replace(evidence[memory_id], reranked=score)
         timings.mark("rerank")
 
         answer = decide(reranked.candidates, evidence, self._profile, request.max_results)
+        ids = [member.candidate.id for member in answer.members]
+        rows = await hydrate(ids)
+        answer = answer.without([one for one in ids if one not in rows or rows[one].tombstone])
+        timings.mark("hydrate")
         return RecallReply(
             answer_kind=answer.kind,
             members=render_members(answer, rows),
@@ -107,10 +114,11 @@ class RecallService:
         raise Unavailable(ErrorCode.LANES_LOST, "no lane answered", lanes=statuses)
 
     async def _look_up(
-        self, question: Question, gathered: Gathered, pool: list[Candidate], deadline: float
+        self, question: Question, gathered: Gathered, pool: list[Candidate], types: bool, deadline: float
     ) -> tuple[Mapping[MemoryId, Row], dict[MemoryId, Evidence]]:
-        """Rows from the catalog and evidence from the lanes, both at once."""
+        """Facets from the catalog and evidence from the lanes, both at once."""
+        ids = [candidate.id for candidate in pool]
         return await both(
-            self._catalog.hydrate(question.project, [candidate.id for candidate in pool], question.positions, deadline),
-            collect_evidence(self._bus, question, gathered.vector, pool, min(deadline, time.monotonic() + 0.25)),
+            self._catalog.facets(question.project, ids, types, question.positions, deadline),
+            collect_evidence(self._bus, question, gathered, pool, min(deadline, time.monotonic() + 0.25)),
         )

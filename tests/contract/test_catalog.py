@@ -385,6 +385,18 @@ async def call(store: CatalogStore, op: str, request: Any) -> bytes:
 
 
 class TestWorker:
+    @pytest.mark.parametrize("types", [False, True])
+    async def test_lean_rows_hold_what_filters_look_at(self, store: CatalogStore, types: bool) -> None:
+        says_so = says("Ana", "lives_in", "Rome")
+        put(store, record("a", session="s", salience=0.2, metadata={"k": 1}, statements=(says_so,)), forgotten("b"))
+        ids = (derive_id("a"), derive_id("b"))
+        data = await call(store, "hydrate", HydrateRequest(project="p", ids=ids, lean=True, types=types))
+        held, gone = wire.decode_reply(HydrateReply, data).rows
+        assert (held.session, held.salience, held.created_at, held.position) == ("s", 0.2, WHEN, 1)
+        assert held.statements == ((says_so,) if types else ())
+        assert (held.text, held.metadata) == ("", {})
+        assert gone.tombstone is not None
+
     async def test_hydrate(self, store: CatalogStore) -> None:
         store.apply(HISTORY)
         data = await call(store, "hydrate", HydrateRequest(project="p", ids=(derive_id("b"), derive_id("x"))))

@@ -19,6 +19,12 @@ from workers.lane import Progress, follow
 #: A hydrate reply stops here and leaves the rest to a second request: the bus takes 1 MiB a message.
 MOST_REPLY_BYTES = 700_000
 
+_FILTERED = {
+    "id", "kind", "position", "version", "created_at", "occurred_at", "session", "confidence", "salience", "expires_at",
+    "superseded_by", "superseded_at", "tombstone",
+}  # fmt: skip
+_TYPED = {"entities", "statements", "relations"}
+
 
 class _Applied:
     """The store as a follower's index; `search` and `score` are not a catalog's to answer."""
@@ -64,7 +70,7 @@ class CatalogWorker:
             )
         position = self._progress.position
         rows = await anyio.to_thread.run_sync(self._store.hydrate, request.project, request.ids)
-        return _page(rows, position)
+        return _page([_lean(row, request.types) for row in rows] if request.lean else rows, position)
 
     async def _names(self, call: Call) -> bytes:
         request = wire.decode_reply(NamesRequest, call.data)
@@ -75,6 +81,12 @@ class CatalogWorker:
         page = wire.decode_reply(ListPage, call.data)
         rows = await anyio.to_thread.run_sync(self._store.page, page.project, page.request, page.after)
         return _page(rows, self._progress.position)
+
+
+def _lean(row: dict[str, object], types: bool) -> dict[str, object]:
+    """Only what filters look at, and of that only what differs from its default."""
+    kept = _FILTERED | _TYPED if types else _FILTERED
+    return {name: value for name, value in row.items() if name in kept and value is not None}
 
 
 def _page(rows: list[dict[str, object]], position: Position) -> bytes:
