@@ -153,6 +153,10 @@ class IngestQueue(Protocol):
         """Store the message and the reason in the dead-letter stream, then take it off the queue."""
         ...
 
+    async def close(self) -> None:
+        """Pull no more. What was pulled and not settled goes to another in time."""
+        ...
+
 
 class RequestIds(Protocol):
     async def claim(self, project: str, request_id: str, digest: str) -> str:

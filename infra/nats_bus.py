@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import nats
 import nats.errors
@@ -15,11 +17,21 @@ from infra.settings import Nats
 
 logger = structlog.get_logger()
 
+_faults: WeakKeyDictionary[Client, Counter[str]] = WeakKeyDictionary()
+
+
+def faults_of(client: Client) -> dict[str, int]:
+    """What went wrong on a client's link since it was made, by kind of error: a slow consumer that lost messages, a
+    lost connection."""
+    return dict(_faults.get(client, {}))
+
 
 async def connect(settings: Nats, name: str) -> Client:
-    """A client that reconnects for ever. Slow consumers and lost links are logged, never silent."""
+    """A client that reconnects for ever. Slow consumers and lost links are logged and counted (`faults_of`)."""
+    faults: Counter[str] = Counter()
 
     async def on_error(error: Exception) -> None:
+        faults[type(error).__name__] += 1
         logger.warning("nats error", action="nats_error", kind=type(error).__name__, error=str(error))
 
     async def on_lost() -> None:
@@ -29,7 +41,7 @@ async def connect(settings: Nats, name: str) -> Client:
         logger.info("nats connection back", action="nats_back")
 
     options: dict[str, Any] = {"user_credentials": str(settings.creds)} if settings.creds else {}
-    return await nats.connect(
+    client = await nats.connect(
         settings.url,
         name=name,
         max_reconnect_attempts=-1,
@@ -42,6 +54,8 @@ async def connect(settings: Nats, name: str) -> Client:
         reconnected_cb=on_back,
         **options,
     )
+    _faults[client] = faults
+    return client
 
 
 class NatsBus:

@@ -25,8 +25,8 @@ ACK_WAIT_S = 30.0
 class JetStreamIngest:
     """`contracts.ports.IngestQueue` over the work-queue stream MEMLANE_INGEST; all encode workers share one durable."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, ack_wait_s: float = ACK_WAIT_S) -> None:
+        self._client, self._ack_wait_s = client, ack_wait_s
         self._js = client.jetstream()
         self._pull: PullConsumer | None = None
 
@@ -47,11 +47,14 @@ class JetStreamIngest:
         await self._js.publish(subjects.dead_letter(message.project), message.data, headers=headers)
         await message.ack()
 
+    async def close(self) -> None:
+        await self._unbind()
+
     async def _bind(self) -> None:
         config = api.ConsumerConfig(
             durable_name=subjects.INGEST_DURABLE,
             ack_policy=api.AckPolicy.EXPLICIT,
-            ack_wait=ACK_WAIT_S,
+            ack_wait=self._ack_wait_s,
             max_ack_pending=BATCH * 16,
         )
         await self._js.add_consumer(subjects.INGEST_STREAM, config)

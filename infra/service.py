@@ -19,7 +19,7 @@ from nats.micro.service import ServiceConfig
 from contracts import wire
 from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
 from contracts.ports import Call, Endpoint, PayloadTooLarge, Role
-from infra.nats_bus import NatsBus
+from infra.nats_bus import NatsBus, faults_of
 
 logger = structlog.get_logger()
 
@@ -33,7 +33,7 @@ class Service:
 
     def __init__(self, client: Client, role: Role) -> None:
         self._client, self._role, self._bus = client, role, NatsBus(client)
-        self._in_hand = 0
+        self._in_hand = self._refused = 0
         self._ready = anyio.Event()
 
     async def serve(self) -> None:
@@ -46,7 +46,7 @@ class Service:
     async def _announce(self) -> None:
         await self._ready.wait()
         config = ServiceConfig(
-            name=f"memlane-{self._role.name}", version=VERSION, stats_handler=lambda _: self._role.stats()
+            name=f"memlane-{self._role.name}", version=VERSION, stats_handler=lambda _: self._stats()
         )
         async with anyio.create_task_group() as tasks:
             service = await nats.micro.add_service(self._client, config)
@@ -65,6 +65,10 @@ class Service:
                 with anyio.CancelScope(shield=True):
                     await self._withdraw(service)
 
+    def _stats(self) -> dict[str, object]:
+        faults = faults_of(self._client)
+        return {**self._role.stats(), "refused": self._refused, **({"faults": faults} if faults else {})}
+
     async def _withdraw(self, service: MicroService) -> None:
         """No new requests, then up to two seconds for those in hand."""
         if self._client.is_connected:
@@ -77,6 +81,7 @@ class Service:
         async def handler(request: Request) -> None:
             arrived = time.monotonic()
             if self._in_hand >= MOST_IN_HAND:
+                self._refused += 1
                 busy = Exhausted(ErrorCode.OVERLOADED, "too many requests in hand", in_hand=self._in_hand)
                 await self._respond(request, wire.encode_error(busy), busy)
                 return

@@ -23,6 +23,10 @@ INGEST_TIMEOUT_S = 25.0
 INGEST_BATCH = 64
 #: Deliveries after which a message that keeps failing is poison.
 MOST_DELIVERIES = 5
+#: A message that came this often without an end takes its worker down with it, or never comes back in time.
+MOST_LOST_DELIVERIES = 20
+#: Messages in hand are held this often, well within the queue's ack wait, so that nobody else works on them too.
+HOLD_EVERY_S = 8.0
 APPENDS_AT_ONCE = 16
 
 
@@ -45,10 +49,14 @@ class EncodeWorker:
 
     async def run(self, ready: Callable[[], None]) -> None:
         ready()
-        while True:
-            messages = await self._queue.pull(INGEST_BATCH)
-            if messages:
-                await self._ingest(messages)
+        try:
+            while True:
+                messages = await self._queue.pull(INGEST_BATCH)
+                if messages:
+                    await self._ingest(messages)
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(2):
+                await self._queue.close()
 
     async def _encode(self, call: Call) -> bytes:
         draft = _draft(subjects.project_of(call.subject), call.data)
@@ -65,15 +73,24 @@ class EncodeWorker:
     async def _ingest(self, messages: Sequence[IngestMessage]) -> None:
         """Encode a batch together. Each message ends acknowledged, given back, or in the dead letters: never lost."""
         with anyio.CancelScope(shield=True):
-            async with anyio.create_task_group() as tasks:
-                good = []
-                for message in messages:
-                    try:
-                        good.append((message, _draft(message.project, message.data)))
-                    except MemlaneError as error:
-                        tasks.start_soon(self._bury, message, error.code, error.message)
-                if good:
-                    await self._ingest_drafts(good)
+            async with anyio.create_task_group() as holding:
+                holding.start_soon(_hold, messages)
+                await self._ingest_all(messages)
+                holding.cancel_scope.cancel()
+
+    async def _ingest_all(self, messages: Sequence[IngestMessage]) -> None:
+        async with anyio.create_task_group() as tasks:
+            good = []
+            for message in messages:
+                if message.deliveries > MOST_LOST_DELIVERIES:
+                    tasks.start_soon(self._bury, message, ErrorCode.INTERNAL, "delivered too often without an end")
+                    continue
+                try:
+                    good.append((message, _draft(message.project, message.data)))
+                except MemlaneError as error:
+                    tasks.start_soon(self._bury, message, error.code, error.message)
+            if good:
+                await self._ingest_drafts(good)
 
     async def _ingest_drafts(self, good: list[tuple[IngestMessage, Draft]]) -> None:
         deadline = time.monotonic() + INGEST_TIMEOUT_S
@@ -115,6 +132,18 @@ class EncodeWorker:
         self._dead += 1
         logger.warning("dead letter", action="dead_letter", project=message.project, code=code, reason=reason)
         await self._queue.dead_letter(message, code, reason)
+
+
+async def _hold(messages: Sequence[IngestMessage]) -> None:
+    """Tell the queue that they are still in hand, until cancelled. Telling it of one that is done does nothing."""
+    while True:
+        await anyio.sleep(HOLD_EVERY_S)
+        for message in messages:
+            try:
+                await message.extend()
+            except Exception as failure:  # the link is down: what is given back meanwhile is encoded again, harmlessly
+                logger.warning("could not hold", action="hold_failed", error=str(failure))
+                break
 
 
 def _draft(project: str, data: bytes) -> Draft:
