@@ -28,6 +28,7 @@ from orchestrator.gather import Question as LaneQuestion
 from orchestrator.gather import gather
 from orchestrator.membership import decide
 from orchestrator.profiles import PROFILES, Profile
+from orchestrator.recall import POOL
 from orchestrator.router import route
 
 DEADLINE_S = 10.0
@@ -40,7 +41,7 @@ async def observe(bus: NatsBus, catalog: Catalog, project: str, question: Questi
     asked = LaneQuestion(project, question.text, None, way.top_n, [0])
     deadline = time.monotonic() + DEADLINE_S
     gathered = await gather(bus, asked, deadline)
-    pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:400]
+    pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
     rows = await catalog.hydrate(project, [candidate.id for candidate in pool], [0], deadline)
     evidence = await collect_evidence(bus, asked, gathered, pool, deadline)
     turns = {candidate.id: rows[candidate.id].metadata["dia_id"] for candidate in pool}

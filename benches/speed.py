@@ -19,7 +19,6 @@ import anyio
 
 from contracts.base import now
 from contracts.client import MemoryClient
-from contracts.encode import EncodeRequest
 from contracts.lanes import LaneQuery
 from contracts.memory import MemoryRecord, derive_id, pack_vector
 from infra.demo import running
@@ -82,7 +81,7 @@ async def run(url: str, folder: Path, memories: int, engine: str, cues: int) -> 
 
         async def encode(text: str) -> None:
             async with limiter:
-                await memory.encode(text, **EncodeRequest(text=text).model_dump(include={"kind"}))
+                await memory.encode(text)
 
         started = time.monotonic()
         async with anyio.create_task_group() as tasks:

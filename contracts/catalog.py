@@ -18,7 +18,7 @@ class Row(LaxMessage):
     """
 
     id: MemoryId
-    text: str = ""
+    text: str
     kind: MemoryKind
     position: Position
     version: int
@@ -47,8 +47,8 @@ class Row(LaxMessage):
 
 
 class HydrateRequest(LaxMessage):
-    """Ask for rows. `lean` ones lack what no filter looks at (text, metadata, …), and are several times cheaper;
-    `types` keeps the parts of a lean row that a type filter needs."""
+    """Ask for rows. `lean` ones hold only what filters look at, their text is empty; `types` adds what a type filter
+    looks at."""
 
     project: Project
     ids: tuple[MemoryId, ...]

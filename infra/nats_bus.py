@@ -21,8 +21,7 @@ _faults: WeakKeyDictionary[Client, Counter[str]] = WeakKeyDictionary()
 
 
 def faults_of(client: Client) -> dict[str, int]:
-    """What went wrong on a client's link since it was made, by kind of error: a slow consumer that lost messages, a
-    lost connection."""
+    """How many errors a client's link has had since it was made, by kind: `SlowConsumerError` is a lost message."""
     return dict(_faults.get(client, {}))
 
 

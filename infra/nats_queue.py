@@ -37,7 +37,7 @@ class JetStreamIngest:
             assert self._pull is not None
             messages = await self._pull.next(most, 1.5)
         except (TimeoutError, ConsumerGone, nats.errors.Error, JetStreamError):
-            await self._unbind()
+            await self.close()
             await asyncio.sleep(0.25)
             return []
         return [_ingest_message(message) for message in messages]
@@ -46,9 +46,6 @@ class JetStreamIngest:
         headers = {"Memlane-Error": code, "Memlane-Reason": reason.encode("ascii", "replace").decode()[:512]}
         await self._js.publish(subjects.dead_letter(message.project), message.data, headers=headers)
         await message.ack()
-
-    async def close(self) -> None:
-        await self._unbind()
 
     async def _bind(self) -> None:
         config = api.ConsumerConfig(
@@ -61,7 +58,7 @@ class JetStreamIngest:
         self._pull = PullConsumer(self._client, subjects.INGEST_STREAM, subjects.INGEST_DURABLE, BATCH)
         await self._pull.start()
 
-    async def _unbind(self) -> None:
+    async def close(self) -> None:
         if self._pull is not None:
             await self._pull.stop()
             self._pull = None

@@ -51,16 +51,15 @@ class Gathered:
 
 async def gather(bus: Bus, question: Question, deadline: float) -> Gathered:
     """Ask all lanes until `deadline` (monotonic seconds). Never raises for a lane; ends when all have answered."""
-    gathered = Gathered()
+    gathered, started = Gathered(), time.monotonic()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_semantic, bus, question, deadline, gathered)
+        tasks.start_soon(_semantic, bus, question, deadline, gathered, started)
         for lane in (Lane.LEXICAL, Lane.GRAPH):
-            tasks.start_soon(_ask_lane, bus, lane, question, deadline, gathered)
+            tasks.start_soon(_ask_lane, bus, lane, question, deadline, gathered, started)
     return gathered
 
 
-async def _semantic(bus: Bus, question: Question, deadline: float, gathered: Gathered) -> None:
-    started = time.monotonic()
+async def _semantic(bus: Bus, question: Question, deadline: float, gathered: Gathered, started: float) -> None:
     try:
         gathered.vector = await _embed(bus, question.cue, deadline)
     except Exception as error:
@@ -79,10 +78,9 @@ async def _embed(bus: Bus, cue: str, deadline: float) -> str:
 
 
 async def _ask_lane(
-    bus: Bus, lane: Lane, question: Question, deadline: float, gathered: Gathered, started: float | None = None
+    bus: Bus, lane: Lane, question: Question, deadline: float, gathered: Gathered, started: float
 ) -> None:
-    """`started` is when work for the lane began, where that was before now: the semantic lane waits for the vector."""
-    started = time.monotonic() if started is None else started
+    """`started` is when work for the lane began: for the semantic lane, with the cue's vector."""
     replies: list[LaneReply | Exception] = [NoResponders() for _ in question.positions]
 
     async def ask(shard: int) -> None:

@@ -43,6 +43,7 @@ class FakeBus:
         for name, answer in replaced.items():
             self.set(subjects.EMBED if name == "embed" else subjects.lane(Lane(name), 0, "search"), answer)
         self.asked: dict[str, tuple[bytes, float]] = {}
+        self.calls = 0
 
     def set(self, subject: str, answer: Answer | None) -> None:
         self.answers.pop(subject, None)
@@ -51,6 +52,7 @@ class FakeBus:
 
     async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
         self.asked[subject] = (data, timeout_s)
+        self.calls += 1
         await anyio.sleep(0)
         answer = self.answers.get(subject, NoResponders())
         if isinstance(answer, Exception):
@@ -62,7 +64,7 @@ class FakeBus:
         raise NoReply
 
     async def publish(self, subject: str, data: bytes) -> None:
-        raise AssertionError("gather publishes nothing")
+        raise AssertionError("nothing is published")
 
 
 async def ask(bus: FakeBus, shards: int = 1, patience_s: float = 2.0, top_n: int = 10) -> Gathered:

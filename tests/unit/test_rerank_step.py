@@ -10,7 +10,7 @@ import pytest
 from contracts import subjects, wire
 from contracts.catalog import Row
 from contracts.lanes import Lane, ScoreQuery, ScoreReply
-from contracts.memory import MemoryKind, derive_id
+from contracts.memory import derive_id
 from contracts.ports import NoReply, NoResponders
 from contracts.work import RerankReply
 from orchestrator import rerank as rerank_module
@@ -19,31 +19,20 @@ from orchestrator.fusion import Candidate, LaneVote
 from orchestrator.gather import Gathered, Question
 from orchestrator.membership import Answer, Belonging
 from orchestrator.rerank import Reranker
-from tests.unit.test_stages import WHEN
+from tests.unit.test_gather import FakeBus
+from tests.unit.test_stages import row
 
 A, B = derive_id("a"), derive_id("b")
 
 
-class OneBus:
-    """Answers each subject with what it was given, or raises it; remembers what it was asked."""
-
-    def __init__(self, answers: Mapping[str, bytes | Exception]) -> None:
-        self._answers = answers
-        self.asked: list[tuple[str, bytes]] = []
-
-    async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
-        self.asked.append((subject, data))
-        answer = self._answers.get(subject, NoResponders())
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async def publish(self, subject: str, data: bytes) -> None:
-        raise AssertionError("nothing is published")
+def bus_with(subject: str, answer: bytes | Exception) -> FakeBus:
+    bus = FakeBus()
+    bus.set(subject, answer)
+    return bus
 
 
 async def rows(ids: Sequence[str]) -> Mapping[str, Row]:
-    return {one: Row(id=one, text=one, kind=MemoryKind.EPISODIC, position=1, version=1, created_at=WHEN) for one in ids}
+    return {one: row(one, text=one) for one in ids}
 
 
 async def outcome(reranker: Reranker) -> tuple[list[str], str]:
@@ -53,37 +42,37 @@ async def outcome(reranker: Reranker) -> tuple[list[str], str]:
 
 class TestRerank:
     async def test_the_new_order(self) -> None:
-        bus = OneBus({subjects.RERANK: wire.encode(RerankReply(model="m", scores=(0.1, 0.9)))})
+        bus = bus_with(subjects.RERANK, wire.encode(RerankReply(model="m", scores=(0.1, 0.9))))
         assert await outcome(Reranker(bus, 50)) == ([B, A], "done")
 
     async def test_only_the_top_is_asked_for(self) -> None:
-        bus = OneBus({subjects.RERANK: wire.encode(RerankReply(model="m", scores=(0.1,)))})
+        bus = bus_with(subjects.RERANK, wire.encode(RerankReply(model="m", scores=(0.1,))))
         assert await outcome(Reranker(bus, 1)) == ([A, B], "done")
 
     @pytest.mark.parametrize(
         ("answer", "word"), [(NoReply(), "skipped_deadline"), (b"junk", "failed"), (NoResponders(), "off")]
     )
     async def test_a_failure_leaves_the_fused_order(self, answer: bytes | Exception, word: str) -> None:
-        assert await outcome(Reranker(OneBus({subjects.RERANK: answer}), 50)) == ([A, B], word)
+        assert await outcome(Reranker(bus_with(subjects.RERANK, answer), 50)) == ([A, B], word)
 
     async def test_that_nobody_listens_is_remembered_for_a_while(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        bus = OneBus({})
+        bus = FakeBus()
         reranker = Reranker(bus, 50)
         assert [(await outcome(reranker))[1] for _ in range(3)] == ["off"] * 3
-        assert len(bus.asked) == 1
+        assert bus.calls == 1
         monkeypatch.setattr(rerank_module, "OFF_S", 0.0)
         forgetful = Reranker(bus, 50)
         assert [(await outcome(forgetful))[1] for _ in range(2)] == ["off"] * 2
-        assert len(bus.asked) == 3
+        assert bus.calls == 3
 
 
 class TestEvidence:
     def vote(self, evidence: float) -> LaneVote:
         return LaneVote(1, 1, 1.0, evidence, False, ())
 
-    async def collect(self, exhausted: set[tuple[Lane, int]]) -> tuple[dict[str, tuple[float, float]], OneBus]:
+    async def collect(self, exhausted: set[tuple[Lane, int]]) -> tuple[dict[str, tuple[float, float]], FakeBus]:
         subject = subjects.lane(Lane.LEXICAL, 0, "score")
-        bus = OneBus({subject: wire.encode(ScoreReply(evidence=(0.4,), confirmed=(False,)))})
+        bus = bus_with(subject, wire.encode(ScoreReply(evidence=(0.4,), confirmed=(False,))))
         pool = [Candidate(A, 1.0, {Lane.LEXICAL: self.vote(0.8)}), Candidate(B, 0.5, {Lane.SEMANTIC: self.vote(0.6)})]
         gathered = Gathered(exhausted=exhausted)
         found = await collect_evidence(bus, Question("p", "c", None, 100, [0]), gathered, pool, time.monotonic() + 1)
@@ -92,13 +81,14 @@ class TestEvidence:
     async def test_a_lane_is_asked_only_for_what_it_did_not_list(self) -> None:
         found, bus = await self.collect(set())
         assert found == {A: (0.0, 0.8), B: (0.6, 0.4)}
-        [(_, data)] = bus.asked
+        [(data, _)] = bus.asked.values()
+        assert bus.calls == 1
         assert wire.decode_reply(ScoreQuery, data).ids == (B,)
 
     async def test_a_lane_that_listed_all_it_has_is_not_asked(self) -> None:
         found, bus = await self.collect({(Lane.LEXICAL, 0)})
         assert found == {A: (0.0, 0.8), B: (0.6, 0.0)}
-        assert bus.asked == []
+        assert bus.asked == {}
 
 
 @pytest.mark.parametrize(("gone", "kind", "total"), [([], "Many", 3), ([A], "Many", 2), ([A, B], "Single", 1)])

@@ -23,7 +23,7 @@ _FILTERED = {
     "id", "kind", "position", "version", "created_at", "occurred_at", "session", "confidence", "salience", "expires_at",
     "superseded_by", "superseded_at", "tombstone",
 }  # fmt: skip
-_TYPED = {"entities", "statements", "relations"}
+_TYPED = _FILTERED | {"entities", "statements", "relations"}
 
 
 class _Applied:
@@ -84,9 +84,9 @@ class CatalogWorker:
 
 
 def _lean(row: dict[str, object], types: bool) -> dict[str, object]:
-    """Only what filters look at, and of that only what differs from its default."""
-    kept = _FILTERED | _TYPED if types else _FILTERED
-    return {name: value for name, value in row.items() if name in kept and value is not None}
+    """Only what filters look at, and of that only what is set; its text is empty."""
+    kept = _TYPED if types else _FILTERED
+    return {"text": ""} | {name: value for name, value in row.items() if name in kept and value is not None}
 
 
 def _page(rows: list[dict[str, object]], position: Position) -> bytes:

@@ -83,9 +83,8 @@ class SemanticIndex:
             logger.error("record has a bad vector", action="skip_vector", id=record.id, error=str(error))
             return
         self._projects[record.project] = index
-        for (key, _), statement in zip(items[-len(record.statement_vectors) :], record.statements, strict=False):
-            if "#" in key:
-                self._labels[f"{record.project}/{key}"] = statement.sentence
+        for number, statement in enumerate(record.statements[: len(record.statement_vectors)]):
+            self._labels[f"{record.project}/{record.id}#s{number}"] = statement.sentence
 
     def _remove(self, project: str, memory_id: str) -> None:
         index = self._projects.get(project)
