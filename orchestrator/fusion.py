@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import NamedTuple
 
 from contracts.base import MemoryId
 from contracts.lanes import ItemKind, Lane
@@ -18,8 +19,7 @@ RRF_K = 60
 MOST_TIED = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """One item of a lane's ranked list, and the memories it stands for."""
 
     item: str
@@ -31,8 +31,7 @@ class Hit:
     confirmed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LaneVote:
+class LaneVote(NamedTuple):
     """A lane's word on one memory: its rank among the lane's memories, how many share it, and what it found."""
 
     rank: int
@@ -89,20 +88,22 @@ def order(candidate: Candidate) -> tuple[float, int, MemoryId]:
 
 
 def _vote(hits: Sequence[Hit]) -> dict[MemoryId, LaneVote]:
-    best: dict[MemoryId, list[Hit]] = defaultdict(list)
+    found: dict[MemoryId, list[Hit]] = defaultdict(list)
     for hit in hits:
         for memory_id in hit.sources:
-            best[memory_id].append(hit)
-    descending = sorted(-max(hit.score for hit in found) for found in best.values())
-    votes = {}
-    for memory_id, found in best.items():
-        score = max(hit.score for hit in found)
-        votes[memory_id] = LaneVote(
-            rank=bisect_right(descending, -score),
-            tied=bisect_right(descending, -score) - bisect_left(descending, -score),
-            score=score,
-            evidence=max(hit.evidence for hit in found),
-            confirmed=any(hit.confirmed for hit in found),
-            items=tuple(dict.fromkeys(hit.label or hit.kind for hit in found)),
+            found[memory_id].append(hit)
+    best = {memory_id: max(hit.score for hit in its) for memory_id, its in found.items()}
+    alike = Counter(best.values())
+    scores = sorted(alike, reverse=True)
+    last_rank = dict(zip(scores, accumulate(alike[score] for score in scores), strict=True))
+    return {
+        memory_id: LaneVote(
+            rank=last_rank[best[memory_id]],
+            tied=alike[best[memory_id]],
+            score=best[memory_id],
+            evidence=max(hit.evidence for hit in its),
+            confirmed=any(hit.confirmed for hit in its),
+            items=tuple(dict.fromkeys(hit.label or hit.kind for hit in its)),
         )
-    return votes
+        for memory_id, its in found.items()
+    }

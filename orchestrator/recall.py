@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from contracts import wire
@@ -31,8 +31,21 @@ from orchestrator.together import both
 #: Shares of the caller's time: lanes must be in by the first, evidence and facets by the second, the cross-encoder by
 #: the third; the rest is for the members' texts and the way home.
 GATHER_SHARE, LOOK_UP_SHARE, RERANK_SHARE = 0.70, 0.80, 0.92
-#: Candidates beyond this rank are not looked at further: they come from the tail of one lane's list.
+#: Candidates beyond this rank are not looked at: they come from the tail of one lane's list.
 POOL = 400
+#: The fused order is looked at in windows of this many until `ENOUGH` candidates pass the filters: what one lane alone
+#: ranks below that belongs to an answer only when filters drop most of what is above it. A list is looked at whole.
+WINDOW, ENOUGH = 100, 50
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was looked up of the pool, and which of it passed the filters."""
+
+    kept: list[Candidate] = field(default_factory=list)
+    facets: dict[MemoryId, Row] = field(default_factory=dict)
+    evidence: dict[MemoryId, Evidence] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
 
 
 class RecallService:
@@ -64,22 +77,19 @@ class RecallService:
         pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
         timings.mark("fusion")
 
+        window = POOL if way.list_intent else WINDOW
         look_up_by = arrived + LOOK_UP_SHARE * budget_s
-        facets, evidence = await self._look_up(question, gathered, pool, bool(request.types), look_up_by)
+        seen = await self._look_up(question, gathered, pool, window, request, look_up_by)
+        kept = boost_recent(seen.kept, seen.facets, reference) if way.temporal else seen.kept
         timings.mark("look_up")
-
-        kept, dropped = apply_filters(pool, facets, request, now())
-        if way.temporal:
-            kept = boost_recent(kept, facets, reference)
-        timings.mark("filter")
 
         hydrate = partial(self._catalog.hydrate, project, positions=question.positions, deadline=arrived + budget_s)
         reranked = await self._reranker.rerank(request.cue, kept, hydrate, arrived + RERANK_SHARE * budget_s)
         for memory_id, score in reranked.scores.items():
-            evidence[memory_id] = replace(evidence[memory_id], reranked=score)
+            seen.evidence[memory_id] = replace(seen.evidence[memory_id], reranked=score)
         timings.mark("rerank")
 
-        answer = decide(reranked.candidates, evidence, self._profile, request.max_results)
+        answer = decide(reranked.candidates, seen.evidence, self._profile, request.max_results)
         ids = [member.candidate.id for member in answer.members]
         rows = await hydrate(ids)
         answer = answer.without([one for one in ids if one not in rows or rows[one].tombstone])
@@ -92,7 +102,7 @@ class RecallService:
             reranked=reranked.outcome == "done",
             rerank=reranked.outcome,
             took_ms=timings.total_ms(),
-            trace=render_trace(way, gathered, pool, reranked.candidates, dropped, answer, timings)
+            trace=render_trace(way, gathered, pool, reranked.candidates, seen.dropped, answer, timings)
             if request.trace
             else None,
         )
@@ -114,11 +124,28 @@ class RecallService:
         raise Unavailable(ErrorCode.LANES_LOST, "no lane answered", lanes=statuses)
 
     async def _look_up(
-        self, question: Question, gathered: Gathered, pool: list[Candidate], types: bool, deadline: float
-    ) -> tuple[Mapping[MemoryId, Row], dict[MemoryId, Evidence]]:
-        """Facets from the catalog and evidence from the lanes, both at once."""
-        ids = [candidate.id for candidate in pool]
-        return await both(
-            self._catalog.facets(question.project, ids, types, question.positions, deadline),
-            collect_evidence(self._bus, question, gathered, pool, min(deadline, time.monotonic() + 0.25)),
-        )
+        self,
+        question: Question,
+        gathered: Gathered,
+        pool: list[Candidate],
+        window: int,
+        request: RecallRequest,
+        deadline: float,
+    ) -> Seen:
+        """Facets from the catalog and evidence from the lanes, both at once, of as many windows as it takes."""
+        seen = Seen()
+        for start in range(0, len(pool), window):
+            part = pool[start : start + window]
+            ids = [candidate.id for candidate in part]
+            facets, evidence = await both(
+                self._catalog.facets(question.project, ids, bool(request.types), question.positions, deadline),
+                collect_evidence(self._bus, question, gathered, part, min(deadline, time.monotonic() + 0.25)),
+            )
+            kept, dropped = apply_filters(part, facets, request, now())
+            seen.kept += kept
+            seen.facets |= facets
+            seen.evidence |= evidence
+            seen.dropped.update(dropped)
+            if len(seen.kept) >= ENOUGH:
+                break
+        return seen
