@@ -74,6 +74,11 @@ def decide(
     return Answer(_kind(len(members)), tuple(members[:max_results]), len(members), band)
 
 
+def eligible(evidence: Evidence, profile: Profile) -> bool:
+    """Whether a candidate could be a member whatever the others are: without it none is."""
+    return evidence.exact or relevance(evidence, profile) >= profile.abs_floor
+
+
 def relevance(evidence: Evidence, profile: Profile) -> float:
     """One number in [0, 1]; never RRF, whose top is always the same."""
     if evidence.reranked is not None:

@@ -20,7 +20,7 @@ from orchestrator.evidence import collect_evidence
 from orchestrator.filters import apply_filters
 from orchestrator.fusion import Candidate, reciprocal_rank_fusion
 from orchestrator.gather import Gathered, Question, gather
-from orchestrator.membership import Evidence, decide
+from orchestrator.membership import Evidence, decide, eligible
 from orchestrator.profiles import Profile
 from orchestrator.recency import boost_recent
 from orchestrator.render import Timings, render_members, render_trace
@@ -33,8 +33,8 @@ from orchestrator.together import both
 GATHER_SHARE, LOOK_UP_SHARE, RERANK_SHARE = 0.70, 0.80, 0.92
 #: Candidates beyond this rank are not looked at: they come from the tail of one lane's list.
 POOL = 400
-#: The fused order is looked at in windows of this many until `ENOUGH` candidates pass the filters: what one lane alone
-#: ranks below that belongs to an answer only when filters drop most of what is above it. A list is looked at whole.
+#: The fused order is looked at in windows of this many, until `ENOUGH` candidates have passed the filters and the lower
+#: half of the last window held none that could be a member.
 WINDOW, ENOUGH = 100, 50
 
 
@@ -77,9 +77,7 @@ class RecallService:
         pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
         timings.mark("fusion")
 
-        window = POOL if way.list_intent else WINDOW
-        look_up_by = arrived + LOOK_UP_SHARE * budget_s
-        seen = await self._look_up(question, gathered, pool, window, request, look_up_by)
+        seen = await self._look_up(question, gathered, pool, request, arrived + LOOK_UP_SHARE * budget_s)
         kept = boost_recent(seen.kept, seen.facets, reference) if way.temporal else seen.kept
         timings.mark("look_up")
 
@@ -128,14 +126,13 @@ class RecallService:
         question: Question,
         gathered: Gathered,
         pool: list[Candidate],
-        window: int,
         request: RecallRequest,
         deadline: float,
     ) -> Seen:
         """Facets from the catalog and evidence from the lanes, both at once, of as many windows as it takes."""
         seen = Seen()
-        for start in range(0, len(pool), window):
-            part = pool[start : start + window]
+        for start in range(0, len(pool), WINDOW):
+            part = pool[start : start + WINDOW]
             ids = [candidate.id for candidate in part]
             facets, evidence = await both(
                 self._catalog.facets(question.project, ids, bool(request.types), question.positions, deadline),
@@ -146,6 +143,7 @@ class RecallService:
             seen.facets |= facets
             seen.evidence |= evidence
             seen.dropped.update(dropped)
-            if len(seen.kept) >= ENOUGH:
+            tail = kept[len(kept) // 2 :]
+            if len(seen.kept) >= ENOUGH and not any(eligible(evidence[one.id], self._profile) for one in tail):
                 break
         return seen
