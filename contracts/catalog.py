@@ -67,6 +67,40 @@ class HydrateReply(LaxMessage):
     more: bool = False
 
 
+class ClaimsRequest(LaxMessage):
+    """What does the project claim of the names in this cue, as of an instant (default: now)? Any shard's catalog knows
+    the claims of all."""
+
+    project: Project
+    cue: str
+    subject: str | None = None
+    as_of: Instant | None = None
+    min_position: Position = 0
+    remaining_ms: float = 1000.0
+
+
+class Claim(LaxMessage):
+    """A statement (numbered from 0) or relation (from -1 downwards) of a memory, its parts in normal form."""
+
+    memory: MemoryId
+    number: int
+    subject: str
+    predicate: str
+    object: str
+    since: int
+
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        return self.subject, self.predicate, self.object
+
+
+class ClaimsReply(LaxMessage):
+    """`claims` stand, newest first; `stale` memories have only values that newer ones replaced."""
+
+    claims: tuple[Claim, ...] = ()
+    stale: tuple[MemoryId, ...] = ()
+
+
 class NamesRequest(LaxMessage):
     """Which of these normalised names does the project know as entities?"""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from contracts.base import Instant, LaxMessage, MemoryId, Message, Name, Project, Unit
+from contracts.names import normalise, phrase
 
 Vector = NDArray[np.float32]
 
@@ -70,6 +71,11 @@ class Statement(Message):
         """The statement as words, the text that lanes index: ``Diego works at billing team``."""
         return f"{self.subject} {self.predicate.replace('_', ' ')} {self.object}"
 
+    @property
+    def slot(self) -> str:
+        """What it is about, (subject, predicate) in normal form, as a hash: statements of one slot compete."""
+        return derive_id("slot", normalise(self.subject), phrase(self.predicate))
+
 
 class Relation(Message):
     """A typed link between two entities. On the wire its ends are ``from`` and ``to``."""
@@ -94,6 +100,13 @@ class Tombstone(LaxMessage):
     at: Instant
     mode: Literal["soft", "hard"] = "soft"
     reason: str | None = None
+
+
+class RetiredSlot(LaxMessage):
+    """A slot that a hard-forgotten memory had given a value `since`: erasing the value must not revive an older one."""
+
+    slot: str
+    since: Instant
 
 
 class MemoryRecord(LaxMessage):
@@ -133,6 +146,7 @@ class MemoryRecord(LaxMessage):
     request_id: str | None = None
     digest: str = ""
     tombstone: Tombstone | None = None
+    retired: tuple[RetiredSlot, ...] = ()
 
     @property
     def event_time(self) -> Instant:

@@ -16,6 +16,11 @@ def normalise(name: str) -> str:
     return _POSSESSIVE.sub("", trimmed)
 
 
+def phrase(predicate: str) -> str:
+    """A predicate or relation type as words in normal form: ``works_at`` is ``works at``."""
+    return normalise(predicate.replace("_", " "))
+
+
 def spans(text: str, longest: int = 5) -> list[str]:
     """Every run of 1 to `longest` words of a text in normal form, longer runs first: what could be a name in it."""
     words = [word for word in (normalise(part) for part in text.split()) if word]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from contracts.base import MemoryId
@@ -80,15 +80,22 @@ CHAIN: tuple[tuple[str, Predicate], ...] = (
 
 
 def apply_filters(
-    candidates: Sequence[Candidate], rows: Mapping[MemoryId, Row], request: RecallRequest, now: datetime
+    candidates: Sequence[Candidate],
+    rows: Mapping[MemoryId, Row],
+    request: RecallRequest,
+    now: datetime,
+    stale: Collection[MemoryId] = (),
 ) -> tuple[list[Candidate], dict[str, int]]:
     """Those that pass, in the order given, and how many each reason dropped. Ids the catalog does not know (a lane
-    ahead of it, or a ghost in a lane) are dropped as ``unknown``."""
+    ahead of it, or a ghost in a lane) are dropped as ``unknown``, `stale` ones (current in part, but not in what the
+    cue asks for) as ``outdated``."""
     dropped: Counter[str] = Counter()
     kept = []
     for candidate in candidates:
         row = rows.get(candidate.id)
         reason = "unknown" if row is None else _first_failure(row, request, now)
+        if reason is None and candidate.id in stale:
+            reason = "outdated"
         if reason is None:
             kept.append(candidate)
         else:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from contracts.base import MemoryId
 from contracts.lanes import Lane
 from contracts.recall import AnswerKind
 from orchestrator.fusion import Candidate
+from orchestrator.grounding import Grounding, Triple
 from orchestrator.profiles import Profile
+
+UNGROUNDED = Grounding()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Belonging:
     candidate: Candidate
     relevance: float
     why: tuple[str, ...]
+    grounded: frozenset[Triple] = frozenset()
+    agrees: tuple[MemoryId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +60,13 @@ def decide(
     evidence: dict[MemoryId, Evidence],
     profile: Profile,
     max_results: int,
+    grounding: Grounding = UNGROUNDED,
+    age: Callable[[MemoryId], float] = lambda _: 0.0,
 ) -> Answer:
     """A candidate joins when its relevance clears the floor and the band around the best, or when the lexical lane
-    vouches for it, or when the graph lane does and it clears the floor: an off-topic neighbour of a name does not get
-    in. None when nobody joins."""
+    vouches for it, or when it is grounded, or when the graph lane vouches and it clears the floor: an off-topic
+    neighbour of a name does not get in. Grounded members come first; those that answer the same are one member, the
+    newest by `age`. None when nobody joins."""
     scored = [(candidate, relevance(evidence[candidate.id], profile)) for candidate in candidates]
     reranked = any(evidence[candidate.id].reranked is not None for candidate in candidates)
     floor = profile.rerank_floor if reranked else profile.abs_floor
@@ -66,10 +75,12 @@ def decide(
     bar = max(floor, top * share)
     members = []
     for candidate, score in scored:
-        why = _why(candidate, evidence[candidate.id], score, floor, bar)
+        grounded = grounding.asserted(candidate.id)
+        why = (*_grounds(grounded), *_why(candidate, evidence[candidate.id], score, floor, bar))
         if why:
-            members.append(Belonging(candidate, score, why))
-    members.sort(key=lambda member: (-member.relevance, -member.candidate.score, member.candidate.id))
+            members.append(Belonging(candidate, score, why, grounded))
+    members = _fold(members, age)
+    members.sort(key=lambda one: (not one.grounded, -one.relevance, -one.candidate.score, one.candidate.id))
     band = {"floor": floor, "band": share, "top": round(top, 4), "bar": round(bar, 4)}
     return Answer(_kind(len(members)), tuple(members[:max_results]), len(members), band)
 
@@ -85,6 +96,23 @@ def relevance(evidence: Evidence, profile: Profile) -> float:
         return evidence.reranked
     blend = profile.cosine_share * evidence.cosine + (1 - profile.cosine_share) * evidence.coverage
     return max(blend, evidence.cosine - profile.alone_discount)
+
+
+def _fold(members: Sequence[Belonging], age: Callable[[MemoryId], float]) -> list[Belonging]:
+    """Members that give the same answer become one, the newest, which names the others."""
+    alike: dict[frozenset[Triple], list[Belonging]] = defaultdict(list)
+    for member in members:
+        if member.grounded:
+            alike[member.grounded].append(member)
+    folded = [member for member in members if not member.grounded]
+    for same in alike.values():
+        newest, *others = sorted(same, key=lambda one: (age(one.candidate.id), one.candidate.id))
+        folded.append(replace(newest, agrees=tuple(one.candidate.id for one in others)))
+    return folded
+
+
+def _grounds(grounded: frozenset[Triple]) -> tuple[str, ...]:
+    return tuple(f"states: {' '.join(triple)}" for triple in sorted(grounded)[:3])
 
 
 def _why(candidate: Candidate, evidence: Evidence, score: float, floor: float, bar: float) -> tuple[str, ...]:

@@ -18,8 +18,9 @@ from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon, check_consistency
 from orchestrator.evidence import collect_evidence
 from orchestrator.filters import apply_filters
-from orchestrator.fusion import Candidate, reciprocal_rank_fusion
+from orchestrator.fusion import Candidate, order, reciprocal_rank_fusion
 from orchestrator.gather import Gathered, Question, gather
+from orchestrator.grounding import Grounding, ground
 from orchestrator.membership import Evidence, decide, eligible
 from orchestrator.profiles import Profile
 from orchestrator.recency import boost_recent
@@ -47,6 +48,10 @@ class Seen:
     evidence: dict[MemoryId, Evidence] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
 
+    def newest_first(self, memory_id: MemoryId) -> float:
+        """A sort key of a memory that passed."""
+        return -self.facets[memory_id].event_time.timestamp()
+
 
 class RecallService:
     """Stateless but for what it remembers of projects: run any number."""
@@ -70,14 +75,18 @@ class RecallService:
         await self._horizon.check_project(project)
         way = route(request)
         question = await self._question(project, request, way.top_n)
-        gathered = await gather(self._bus, question, arrived + GATHER_SHARE * budget_s)
+        gather_by = arrived + GATHER_SHARE * budget_s
+        gathered, grounding = await both(
+            gather(self._bus, question, gather_by),
+            ground(self._bus, project, request, question.positions, gather_by),
+        )
         self._check(gathered, request)
         timings.mark("gather")
 
         pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
         timings.mark("fusion")
 
-        seen = await self._look_up(question, gathered, pool, request, arrived + LOOK_UP_SHARE * budget_s)
+        seen = await self._look_up(question, gathered, grounding, pool, request, arrived + LOOK_UP_SHARE * budget_s)
         kept = boost_recent(seen.kept, seen.facets, reference) if way.temporal else seen.kept
         timings.mark("look_up")
 
@@ -87,7 +96,9 @@ class RecallService:
             seen.evidence[memory_id] = replace(seen.evidence[memory_id], reranked=score)
         timings.mark("rerank")
 
-        answer = decide(reranked.candidates, seen.evidence, self._profile, request.max_results)
+        answer = decide(
+            reranked.candidates, seen.evidence, self._profile, request.max_results, grounding, seen.newest_first
+        )
         ids = [member.candidate.id for member in answer.members]
         rows = await hydrate(ids)
         answer = answer.without([one for one in ids if one not in rows or rows[one].tombstone])
@@ -125,20 +136,21 @@ class RecallService:
         self,
         question: Question,
         gathered: Gathered,
+        grounding: Grounding,
         pool: list[Candidate],
         request: RecallRequest,
         deadline: float,
     ) -> Seen:
-        """Facets from the catalog and evidence from the lanes, both at once, of as many windows as it takes."""
+        """Facets from the catalog and evidence from the lanes, both at once, of as many windows as it takes. What was
+        looked at is in fused order."""
         seen = Seen()
-        for start in range(0, len(pool), WINDOW):
-            part = pool[start : start + WINDOW]
+        for part in grounding.windows(pool, WINDOW):
             ids = [candidate.id for candidate in part]
             facets, evidence = await both(
                 self._catalog.facets(question.project, ids, bool(request.types), question.positions, deadline),
                 collect_evidence(self._bus, question, gathered, part, min(deadline, time.monotonic() + 0.25)),
             )
-            kept, dropped = apply_filters(part, facets, request, now())
+            kept, dropped = apply_filters(part, facets, request, now(), grounding.stale)
             seen.kept += kept
             seen.facets |= facets
             seen.evidence |= evidence
@@ -146,4 +158,5 @@ class RecallService:
             tail = kept[len(kept) // 2 :]
             if len(seen.kept) >= ENOUGH and not any(eligible(evidence[one.id], self._profile) for one in tail):
                 break
+        seen.kept.sort(key=order)
         return seen

@@ -85,4 +85,5 @@ def _member(belonging: Belonging, row: Row) -> Member:
         session=row.session,
         metadata=row.metadata,
         superseded_by=row.superseded_by,
+        agrees=belonging.agrees,
     )

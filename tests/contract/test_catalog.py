@@ -12,11 +12,13 @@ import pytest
 
 from contracts import subjects, wire
 from contracts.catalog import HydrateReply, HydrateRequest, ListPage, ListRequest, NamesReply, NamesRequest, Row
+from contracts.encode import ForgetRequest
 from contracts.errors import ErrorCode, Unavailable
 from contracts.memory import Entity, MemoryKind, MemoryRecord, Relation, Statement, StatementKind, Tombstone, derive_id
 from contracts.ports import Call, Entry
 from workers.catalog import CatalogStore, CatalogWorker
 from workers.catalog.worker import MOST_REPLY_BYTES, _page
+from workers.encode.writer import tombstoned
 
 WHEN = datetime(2024, 5, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -29,6 +31,9 @@ def record(name: str, day: int = 0, **fields: Any) -> MemoryRecord:
     return MemoryRecord(**{
         "id": derive_id(name), "project": "p", "shard": 0, "text": name, "created_at": at, "changed_at": at,
     } | fields)  # fmt: skip
+
+
+TWO_HOMES = (("a", 0, "Rome"), ("b", 2, "Oslo"))
 
 
 def says(subject: str, predicate: str, value: str, kind: StatementKind = ATTRIBUTE, **fields: Any) -> Statement:
@@ -137,7 +142,8 @@ class TestSupersessionByName:
         assert successor(store, "a") == "c"
 
     def test_forgetting_the_successor_does_not_revive(self, store: CatalogStore) -> None:
-        put(store, record("a"), record("b", 3, supersedes=(derive_id("a"),)), forgotten("b"))
+        named = record("b", 3, supersedes=(derive_id("a"),))
+        put(store, record("a"), named, tombstoned(named, ForgetRequest(id=named.id, mode="hard")))
         assert successor(store, "a") == "b"
 
     def test_a_claim_withdrawn_by_a_later_version(self, store: CatalogStore) -> None:
@@ -205,10 +211,25 @@ class TestSupersessionByStatements:
         put(store, stating("d", 9, says("x", "y", "4")))
         assert [successor(store, name) for name in "abcd"] == ["d", "d", "d", None]
 
-    def test_forgetting_the_newest_does_not_revive(self, store: CatalogStore) -> None:
-        put(store, stating("a", 0, says("Ana", "lives_in", "Rome")), stating("b", 2, says("Ana", "lives_in", "Oslo")))
-        put(store, forgotten("b"))
+    @pytest.mark.parametrize("mode", ["soft", "hard"])
+    @pytest.mark.parametrize("seen", [True, False], ids=["forgotten later", "known forgotten only"])
+    def test_forgetting_the_newest_does_not_revive(self, store: CatalogStore, mode: Any, seen: bool) -> None:
+        """Nor does a catalog that is built when the log has nothing left of it but its tombstone."""
+        old, new = (stating(name, day, says("Ana", "lives_in", place)) for name, day, place in TWO_HOMES)
+        after = tombstoned(new, ForgetRequest(id=new.id, mode=mode))
+        put(store, old, *([new] if seen else []), after)
         assert successor(store, "a") == "b"
+
+    def test_forgetting_does_not_make_newer(self, store: CatalogStore) -> None:
+        old, new = (stating(name, 0, says("Ana", "lives_in", place)) for name, _, place in TWO_HOMES)
+        new = new.model_copy(update={"created_at": WHEN + DAY, "occurred_at": WHEN})
+        put(store, old, new, tombstoned(old, ForgetRequest(id=old.id)))
+        assert [successor(store, name) for name in "ab"] == ["b", None]
+
+    def test_two_values_from_the_same_instant_contradict(self, store: CatalogStore) -> None:
+        for name, place in (("a", "Rome"), ("b", "Oslo")):
+            put(store, stating(name, 0, says("Ana", "lives_in", place, valid_from=WHEN)))
+        assert [successor(store, name) for name in "ab"] == [None, None]
 
     def test_projects_do_not_mix(self, store: CatalogStore) -> None:
         put(store, stating("a", 0, says("x", "y", "1")), stating("b", 1, says("x", "y", "2"), project="q"))

@@ -13,15 +13,20 @@ CREATE TABLE IF NOT EXISTS supersession (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS supersession_source ON supersession (project, source);
 
--- Statements by what they are about. Rows outlive their memory's tombstone: forgetting the newest value of a
--- statement does not revive the one before it.
+-- Statements (numbered from 0) and relations (from -1 downwards) by what they are about. `since` and `until` bound
+-- their validity in epoch ms; `dated` says that the caller gave `since`; `created` is the memory's, which
+-- later states of it keep. Rows outlive their memory's tombstone:
+-- forgetting the newest value of a slot, which is a hash of subject and predicate, does not revive the one before it.
+-- Of a hard-forgotten memory only its slots are left.
 CREATE TABLE IF NOT EXISTS statement (
-    project TEXT NOT NULL, memory TEXT NOT NULL, number INTEGER NOT NULL, subject TEXT NOT NULL,
+    project TEXT NOT NULL, memory TEXT NOT NULL, number INTEGER NOT NULL, slot TEXT NOT NULL, subject TEXT NOT NULL,
     predicate TEXT NOT NULL, object TEXT NOT NULL, single INTEGER NOT NULL, since INTEGER NOT NULL,
-    position INTEGER NOT NULL,
+    dated INTEGER NOT NULL, until INTEGER, created INTEGER NOT NULL, position INTEGER NOT NULL,
     PRIMARY KEY (project, memory, number)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS statement_slot ON statement (project, subject, predicate, since, position);
+CREATE INDEX IF NOT EXISTS statement_slot ON statement (project, slot, since, created, position);
+CREATE INDEX IF NOT EXISTS statement_subject ON statement (project, subject, predicate);
+CREATE INDEX IF NOT EXISTS statement_object ON statement (project, object, predicate);
 
 -- Names by normal form, once for every memory that mentions one.
 CREATE TABLE IF NOT EXISTS name (

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import structlog
 
-from contracts.base import Position, epoch_ms
-from contracts.catalog import ListRequest, Row
+from contracts.base import MemoryId, Position, epoch_ms, now
+from contracts.catalog import Claim, ClaimsRequest, ListRequest, Row
 from contracts.memory import MemoryRecord
-from contracts.names import normalise
+from contracts.names import normalise, phrase
 from contracts.ports import Entry
+from workers.catalog.claims import claims_asked
 from workers.catalog.supersession import superseded_by
 
 logger = structlog.get_logger()
 
 _ROW_FIELDS = set(Row.model_fields) - {"position", "superseded_by", "superseded_at"}
 _SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
+#: Of the tables and of how records are put into them. Files of another format are built anew from the log.
+_FORMAT = 2
 
 
 class CatalogStore:
@@ -91,6 +94,12 @@ class CatalogStore:
                     known.setdefault(name, (canonical, kind))
         return known
 
+    def claims(self, request: ClaimsRequest) -> tuple[list[Claim], set[MemoryId]]:
+        """What stands on the names and predicates of a cue, and who only has replaced values of them."""
+        at = epoch_ms(request.as_of or now())
+        with self._lock:
+            return claims_asked(self._db, request.project, request.cue, request.subject, at)
+
     def count(self) -> int:
         with self._lock:
             return int(self._db.execute("SELECT count(*) FROM memory WHERE live").fetchone()[0])
@@ -114,8 +123,8 @@ class CatalogStore:
                 (*key, position, created, record.kind, record.session, record.live, doc),
             )
         db.execute("DELETE FROM name WHERE project = ? AND memory = ?", key)
+        self._apply_claims(position, record)
         if record.live:
-            self._apply_claims(position, record)
             self._apply_names(position, record)
 
     def _apply_names(self, position: Position, record: MemoryRecord) -> None:
@@ -136,26 +145,13 @@ class CatalogStore:
         )
         db.execute("DELETE FROM statement WHERE project = ? AND memory = ?", (project, memory_id))
         db.executemany(
-            "INSERT INTO statement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    project,
-                    memory_id,
-                    number,
-                    normalise(statement.subject),
-                    normalise(statement.predicate.replace("_", " ")),
-                    normalise(statement.object),
-                    statement.kind.single_valued,
-                    epoch_ms(statement.valid_from) if statement.valid_from else at,
-                    position,
-                )
-                for number, statement in enumerate(record.statements)
-            ],
+            "INSERT INTO statement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(project, memory_id, *claim, epoch_ms(record.created_at), position) for claim in _claims(record)],
         )
 
 
 def _open(file: Path) -> sqlite3.Connection:
-    """Open, or start afresh when the file is damaged: the log has it all."""
+    """Open, or start afresh when the file is damaged or of another format: the log has it all."""
     try:
         return _connect(file)
     except sqlite3.OperationalError:
@@ -173,11 +169,56 @@ def _connect(file: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing; after a power cut the log fills in the rest
         db.execute("PRAGMA secure_delete = ON")  # a hard forget must not leave the text in free pages
+        _check_format(db)
         db.executescript(_SCHEMA)
     except sqlite3.Error:
         db.close()
         raise
     return db
+
+
+def _check_format(db: sqlite3.Connection) -> None:
+    """Raises DatabaseError for a file of another format."""
+    [(version,)] = db.execute("PRAGMA user_version")
+    [(tables,)] = db.execute("SELECT count(*) FROM sqlite_master")
+    if tables and version != _FORMAT:
+        raise sqlite3.DatabaseError(f"format {version}, not {_FORMAT}")
+    db.execute(f"PRAGMA user_version = {_FORMAT}")
+
+
+class _ClaimRow(NamedTuple):
+    """The columns of table statement between the memory's id and `created`."""
+
+    number: int
+    slot: str
+    subject: str
+    predicate: str
+    object: str
+    single: bool
+    since: int
+    dated: bool
+    until: int | None
+
+
+def _claims(record: MemoryRecord) -> Iterator[_ClaimRow]:
+    at = epoch_ms(record.event_time)
+    for number, one in enumerate(record.statements):
+        yield _ClaimRow(
+            number,
+            one.slot,
+            normalise(one.subject),
+            phrase(one.predicate),
+            normalise(one.object),
+            one.kind.single_valued,
+            epoch_ms(one.valid_from) if one.valid_from else at,
+            one.valid_from is not None,
+            epoch_ms(one.valid_to) if one.valid_to else None,
+        )
+    for number, retired in enumerate(record.retired):
+        yield _ClaimRow(number, retired.slot, "", "", "", True, epoch_ms(retired.since), False, None)
+    for number, link in enumerate(record.relations, 1):
+        names = normalise(link.source), phrase(link.type), normalise(link.target)
+        yield _ClaimRow(-number, "", *names, False, at, False, None)
 
 
 def _filters(project: str, request: ListRequest) -> tuple[list[str], list[Any]]:

@@ -12,14 +12,20 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-#: Newest statement of the same slot with another object. Newer is by time of validity, then by position.
-_NEWER = """
+#: Statement n replaces statement s: it gives the same slot another object and is newer, by time of validity, then by
+#: when its memory was first written. Two values said to hold from the very same instant contradict, and both stand.
+REPLACES = """
+  n.project = s.project AND n.slot = s.slot AND n.single
+  AND n.object <> s.object AND n.memory <> s.memory
+  AND (n.since, n.created, n.position) > (s.since, s.created, s.position)
+  AND NOT (n.dated AND s.dated AND n.since = s.since)
+"""
+#: Relations (numbers below 0) are claims too, but none is single-valued: they neither retire nor keep a memory.
+_NEWER = f"""
 SELECT s.memory, s.number, s.single, n.memory, n.since
-FROM statement AS s LEFT JOIN statement AS n
-  ON n.project = s.project AND n.subject = s.subject AND n.predicate = s.predicate AND n.single
-  AND n.object <> s.object AND n.memory <> s.memory AND (n.since, n.position) > (s.since, s.position)
-WHERE s.project = ? AND s.memory IN ({marks})
-ORDER BY s.memory, s.number, n.since DESC, n.position DESC
+FROM statement AS s LEFT JOIN statement AS n ON {REPLACES}
+WHERE s.project = ? AND s.number >= 0 AND s.memory IN (MARKS)
+ORDER BY s.memory, s.number, n.since DESC, n.created DESC, n.position DESC
 """
 
 
@@ -43,7 +49,7 @@ def _by_name(db: sqlite3.Connection, project: str, ids: Sequence[str]) -> dict[s
 
 def _by_statements(db: sqlite3.Connection, project: str, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
     slots: dict[str, dict[int, tuple[str, int] | None]] = defaultdict(dict)
-    for memory, number, single, newer, since in db.execute(_NEWER.format(marks=_marks(ids)), (project, *ids)):
+    for memory, number, single, newer, since in db.execute(_NEWER.replace("MARKS", _marks(ids)), (project, *ids)):
         slots[memory].setdefault(number, (newer, since) if single and newer else None)
     result = {}
     for memory, newest in slots.items():

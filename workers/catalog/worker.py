@@ -1,4 +1,4 @@
-"""The catalog role: follows the log and answers hydrate, names and list."""
+"""The catalog role: follows the log and answers hydrate, claims, names and list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 
 from contracts import subjects, wire
 from contracts.base import Position
-from contracts.catalog import HydrateRequest, ListPage, NamesReply, NamesRequest
+from contracts.catalog import ClaimsReply, ClaimsRequest, HydrateRequest, ListPage, NamesReply, NamesRequest
 from contracts.errors import ErrorCode, Unavailable
 from contracts.ports import Call, Endpoint, Entry, Log
 from workers.catalog.store import CatalogStore
@@ -50,7 +50,7 @@ class CatalogWorker:
 
     def endpoints(self) -> Sequence[Endpoint]:
         queue = f"catalog-{self._shard}"
-        handlers = {"hydrate": self._hydrate, "names": self._names, "list": self._list}
+        handlers = {"hydrate": self._hydrate, "claims": self._claims, "names": self._names, "list": self._list}
         return [Endpoint(op, subjects.catalog(self._shard, op), queue, handle) for op, handle in handlers.items()]
 
     def stats(self) -> dict[str, object]:
@@ -64,10 +64,7 @@ class CatalogWorker:
 
     async def _hydrate(self, call: Call) -> bytes:
         request = wire.decode_reply(HydrateRequest, call.data)
-        if not await self._progress.reached(request.min_position, call.arrived + request.remaining_ms / 1000):
-            raise Unavailable(
-                ErrorCode.CONSISTENCY_TIMEOUT, "the catalog is behind", lane="catalog", position=self._progress.position
-            )
+        await self._reach(request.min_position, call.arrived + request.remaining_ms / 1000)
         position = self._progress.position
         rows = await anyio.to_thread.run_sync(self._store.hydrate, request.project, request.ids)
         return _page([_lean(row, request.types) for row in rows] if request.lean else rows, position)
@@ -76,6 +73,18 @@ class CatalogWorker:
         request = wire.decode_reply(NamesRequest, call.data)
         known = await anyio.to_thread.run_sync(self._store.known_names, request.project, request.names)
         return wire.encode(NamesReply(known=known))
+
+    async def _claims(self, call: Call) -> bytes:
+        request = wire.decode_reply(ClaimsRequest, call.data)
+        await self._reach(request.min_position, call.arrived + request.remaining_ms / 1000)
+        claims, stale = await anyio.to_thread.run_sync(self._store.claims, request)
+        return wire.encode(ClaimsReply(claims=tuple(claims), stale=tuple(sorted(stale))))
+
+    async def _reach(self, position: Position, deadline: float) -> None:
+        if not await self._progress.reached(position, deadline):
+            raise Unavailable(
+                ErrorCode.CONSISTENCY_TIMEOUT, "the catalog is behind", lane="catalog", position=self._progress.position
+            )
 
     async def _list(self, call: Call) -> bytes:
         page = wire.decode_reply(ListPage, call.data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contracts.base import MemoryId, now
 from contracts.encode import EncodeReply, ForgetReply, ForgetRequest
 from contracts.errors import Conflict, ErrorCode, NotFound, Unavailable
-from contracts.memory import MemoryRecord, Tombstone
+from contracts.memory import MemoryRecord, RetiredSlot, Tombstone
 from contracts.ports import Log, RequestIds, WrongPosition
 
 #: Times to try again when another writer was faster.
@@ -58,7 +58,7 @@ class MemoryWriter:
                     await self._log.erase(project, request.id, position)  # an earlier try may have died before this
                 return ForgetReply(id=request.id, position=position, forgotten=False)
             try:
-                after = await self._log.append(_tombstone(present, request), position)
+                after = await self._log.append(tombstoned(present, request), position)
             except WrongPosition:
                 continue
             if request.mode == "hard":
@@ -78,7 +78,8 @@ class MemoryWriter:
             )
 
 
-def _tombstone(present: MemoryRecord, request: ForgetRequest) -> MemoryRecord:
+def tombstoned(present: MemoryRecord, request: ForgetRequest) -> MemoryRecord:
+    """The state after forgetting. A hard one keeps no text, no name and no vector."""
     at = now()
     tombstone = Tombstone(at=at, mode=request.mode, reason=request.reason)
     if request.mode == "soft":
@@ -92,7 +93,18 @@ def _tombstone(present: MemoryRecord, request: ForgetRequest) -> MemoryRecord:
         kind=present.kind,
         created_at=present.created_at,
         changed_at=at,
+        occurred_at=present.occurred_at,
+        supersedes=present.supersedes,
         tombstone=tombstone,
+        retired=present.retired or _retired(present),
+    )
+
+
+def _retired(present: MemoryRecord) -> tuple[RetiredSlot, ...]:
+    return tuple(
+        RetiredSlot(slot=statement.slot, since=statement.valid_from or present.event_time)
+        for statement in present.statements
+        if statement.kind.single_valued
     )
 
 
