@@ -26,6 +26,7 @@ from orchestrator.evidence import collect_evidence
 from orchestrator.fusion import reciprocal_rank_fusion
 from orchestrator.gather import Question as LaneQuestion
 from orchestrator.gather import gather
+from orchestrator.grounding import ground
 from orchestrator.membership import decide
 from orchestrator.profiles import PROFILES, Profile
 from orchestrator.recall import POOL
@@ -41,11 +42,13 @@ async def observe(bus: NatsBus, catalog: Catalog, project: str, question: Questi
     asked = LaneQuestion(project, question.text, None, way.top_n, [0])
     deadline = time.monotonic() + DEADLINE_S
     gathered = await gather(bus, asked, deadline)
-    pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
+    grounding = await ground(bus, project, request, [0], deadline)
+    fused = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
+    pool = [candidate for part in grounding.windows(fused, POOL) for candidate in part]
     rows = await catalog.hydrate(project, [candidate.id for candidate in pool], [0], deadline)
     evidence = await collect_evidence(bus, asked, gathered, pool, deadline)
     turns = {candidate.id: rows[candidate.id].metadata["dia_id"] for candidate in pool}
-    return pool, evidence, turns
+    return pool, evidence, turns, grounding
 
 
 async def run(file: Path, url: str, every: int) -> None:
@@ -75,7 +78,7 @@ async def run(file: Path, url: str, every: int) -> None:
 
 def fused_recall(observed, k: int) -> float:
     parts = []
-    for question, pool, _, turns in observed:
+    for question, pool, _, turns, _ in observed:
         top = {turns[candidate.id] for candidate in pool[:k]}
         parts.append(len(question.evidence & top) / len(question.evidence))
     return round(sum(parts) / len(parts), 4)
@@ -83,16 +86,16 @@ def fused_recall(observed, k: int) -> float:
 
 def line(own, foreign, projects: set[str], profile: Profile) -> str:
     hits, members, refused, asked, strangers = 0, 0, 0, 0, 0
-    for question, pool, evidence, turns in own:
+    for question, pool, evidence, turns, grounding in own:
         if question.project in projects:
-            answer = decide(pool, evidence, profile, 1000)
+            answer = decide(pool, evidence, profile, 1000, grounding)
             found = {turns[member.candidate.id] for member in answer.members}
             hits += bool(question.evidence & found)
             members += len(found)
             asked += 1
-    for question, pool, evidence, _ in foreign:
+    for question, pool, evidence, _, grounding in foreign:
         if question.project in projects:
-            refused += decide(pool, evidence, profile, 1000).kind == "None"
+            refused += decide(pool, evidence, profile, 1000, grounding).kind == "None"
             strangers += 1
     return f"{hits / asked:.3f} {members / asked:5.1f} {refused / strangers:.3f};"
 
