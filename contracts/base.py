@@ -71,6 +71,7 @@ Name = Annotated[
 ]
 Project = Annotated[str, Field(pattern=PROJECT_PATTERN)]
 MemoryId = Annotated[str, Field(pattern=MEMORY_ID_PATTERN)]
+TxnId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Unit = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Position = int
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from contracts.base import Instant, LaxMessage, MemoryId, Message, Name, Position, Project
-from contracts.memory import Entity, MemoryKind, Relation, Statement, Tombstone
+from contracts.memory import Entity, MemoryKind, Relation, Statement, Tombstone, slot_of
 
 
 class Row(LaxMessage):
@@ -92,6 +92,10 @@ class Claim(LaxMessage):
     @property
     def triple(self) -> tuple[str, str, str]:
         return self.subject, self.predicate, self.object
+
+    @property
+    def slot(self) -> str:
+        return slot_of(self.subject, self.predicate)
 
 
 class ClaimsReply(LaxMessage):

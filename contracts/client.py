@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
+import anyio
 import nats
 import nats.errors
 from nats.aio.client import Client
@@ -14,8 +17,9 @@ from contracts import subjects, wire
 from contracts.base import MESSAGE_OVERHEAD
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
-from contracts.errors import ErrorCode, InvalidRequest, Unavailable
+from contracts.errors import ErrorCode, InvalidRequest, MemlaneError, Unavailable
 from contracts.recall import RecallReply, RecallRequest
+from contracts.txn import DEFAULT_TIMEOUT_S, AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -67,6 +71,35 @@ class MemoryClient:
     async def recall(self, cue: str, **fields: Any) -> RecallReply:
         return await self.call("recall", wire.validate(RecallRequest, {"cue": cue, **fields}), RecallReply)
 
+    @asynccontextmanager
+    async def transaction(self, timeout_s: int = DEFAULT_TIMEOUT_S) -> AsyncIterator[Transaction]:
+        """All that is done under it becomes visible at once when the block ends, or, when it raises, never.
+
+        ::
+
+            async with memory.transaction() as txn:
+                await txn.forget(old)
+                await txn.encode("Diego works at Globex")
+        """
+        begun = await self.begin(timeout_s=timeout_s)
+        txn = Transaction(self, begun.txn_id)
+        try:
+            yield txn
+        except BaseException:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(2), suppress(MemlaneError):
+                await self.abort(begun.txn_id)  # where this fails too, it expires
+            raise
+        txn.committed = await self.commit(begun.txn_id)
+
+    async def begin(self, **fields: Any) -> BeginReply:
+        return await self.call("txn.begin", wire.validate(BeginRequest, fields), BeginReply)
+
+    async def commit(self, txn_id: str) -> CommitReply:
+        return await self.call("txn.commit", wire.validate(EndRequest, {"txn_id": txn_id}), CommitReply)
+
+    async def abort(self, txn_id: str) -> AbortReply:
+        return await self.call("txn.abort", wire.validate(EndRequest, {"txn_id": txn_id}), AbortReply)
+
     async def list(self, **fields: Any) -> ListReply:
         return await self.call("list", wire.validate(ListRequest, fields), ListReply)
 
@@ -103,6 +136,23 @@ class MemoryClient:
         limit = client.max_payload - MESSAGE_OVERHEAD
         if len(data) > limit:
             raise InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"the request is {len(data)} bytes", limit=limit)
+
+
+class Transaction:
+    """The verbs of a client, inside one transaction. `committed` is there after the block."""
+
+    def __init__(self, client: MemoryClient, txn_id: str) -> None:
+        self._client, self.txn_id = client, txn_id
+        self.committed: CommitReply | None = None
+
+    async def encode(self, text: str, **fields: Any) -> EncodeReply:
+        return await self._client.encode(text, txn_id=self.txn_id, **fields)
+
+    async def forget(self, id: str, **fields: Any) -> ForgetReply:
+        return await self._client.forget(id, txn_id=self.txn_id, **fields)
+
+    async def recall(self, cue: str, **fields: Any) -> RecallReply:
+        return await self._client.recall(cue, txn_id=self.txn_id, **fields)
 
 
 async def _ignore(_: Exception) -> None:

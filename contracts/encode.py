@@ -20,6 +20,7 @@ from contracts.base import (
     Name,
     Position,
     Text,
+    TxnId,
     Unit,
 )
 from contracts.memory import Edge, Entity, MemoryKind, Relation, Statement
@@ -51,6 +52,7 @@ class EncodeRequest(Message):
     supersedes: Annotated[tuple[MemoryId, ...], Field(max_length=MAX_EDGES)] = ()
     vector: tuple[float, ...] | None = None
     allow_duplicates: bool = False
+    txn_id: TxnId | None = None
 
     @field_validator("metadata")
     @classmethod
@@ -62,6 +64,8 @@ class EncodeRequest(Message):
 
 
 class EncodeReply(LaxMessage):
+    """`position` is 0 inside a transaction: nothing is in the log before the commit."""
+
     id: MemoryId
     position: Position
     deduplicated: bool = False
@@ -71,10 +75,12 @@ class ForgetRequest(Message):
     id: MemoryId
     mode: Literal["soft", "hard"] = "soft"
     reason: Annotated[str, Field(max_length=1024)] | None = None
+    txn_id: TxnId | None = None
 
 
 class ForgetReply(LaxMessage):
-    """`forgotten` is False when the memory was forgotten before: forgetting twice is no error."""
+    """`forgotten` is False when the memory was forgotten before: forgetting twice is no error. `position` is 0 inside
+    a transaction."""
 
     id: MemoryId
     position: Position

@@ -35,6 +35,10 @@ class ErrorCode(StrEnum):
     MEMORY_NOT_FOUND = "MEMORY_NOT_FOUND"  # nothing to do: it is not there
     UNKNOWN_PROJECT = "UNKNOWN_PROJECT"  # encode something first, or correct the name
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"  # use a new request_id for new content
+    TXN_NOT_FOUND = "TXN_NOT_FOUND"  # begin a transaction
+    TXN_CLOSED = "TXN_CLOSED"  # it was committed or aborted: begin another
+    TXN_TIMEOUT = "TXN_TIMEOUT"  # it expired and left nothing: begin another, with more time
+    TXN_TOO_LARGE = "TXN_TOO_LARGE"  # commit what is there, or abort
     STALE_CURSOR = "STALE_CURSOR"  # begin the listing again
     OVERLOADED = "OVERLOADED"  # back off, then try again
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"  # try again with more time

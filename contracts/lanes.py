@@ -62,17 +62,20 @@ class LaneReply(LaxMessage):
 
 
 class ScoreQuery(LaxMessage):
-    """Ask a lane for its evidence on given memories, whether or not it ranked them."""
+    """Ask a lane for its evidence on given memories, whether or not it ranked them, and (lexical only) on `texts` as
+    if they were memories of the project."""
 
     project: Project
     cue: str
     vector: str = ""
-    ids: tuple[MemoryId, ...]
+    ids: tuple[MemoryId, ...] = ()
+    texts: tuple[str, ...] = ()
     remaining_ms: float = 1000.0
 
 
 class ScoreReply(LaxMessage):
-    """`evidence[i]` for the memory `ids[i]` of the query: as in `LaneReply`, 0 where the lane does not hold it."""
+    """`evidence[i]` for the memory `ids[i]` of the query, then for its texts: as in `LaneReply`, 0 for a memory that
+    the lane does not hold."""
 
     evidence: tuple[float, ...] = ()
     confirmed: tuple[bool, ...] = ()

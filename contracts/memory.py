@@ -73,8 +73,7 @@ class Statement(Message):
 
     @property
     def slot(self) -> str:
-        """What it is about, (subject, predicate) in normal form, as a hash: statements of one slot compete."""
-        return derive_id("slot", normalise(self.subject), phrase(self.predicate))
+        return slot_of(normalise(self.subject), phrase(self.predicate))
 
 
 class Relation(Message):
@@ -147,6 +146,7 @@ class MemoryRecord(LaxMessage):
     digest: str = ""
     tombstone: Tombstone | None = None
     retired: tuple[RetiredSlot, ...] = ()
+    txn: str | None = None
 
     @property
     def event_time(self) -> Instant:
@@ -171,6 +171,11 @@ def derive_id(*parts: str) -> MemoryId:
     """A memory id from its parts: 128 bits of SHA-256, as 26 characters of lower-case base32."""
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8")).digest()[:16]
     return base64.b32encode(digest).decode("ascii").rstrip("=").lower()
+
+
+def slot_of(subject: str, predicate: str) -> str:
+    """What a statement is about, subject and predicate in normal form, as a hash: statements of one slot compete."""
+    return derive_id("slot", subject, predicate)
 
 
 def shard_of(memory_id: MemoryId, shards: int) -> int:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from contracts.base import MemoryId, Position
 from contracts.memory import MemoryRecord
+from contracts.txn import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,15 @@ class Log(Protocol):
         """
         ...
 
+    async def append_all(self, records: Sequence[tuple[MemoryRecord, Position]]) -> Position:
+        """Append records, each with its memory's expected last position, all or none, and return the last position.
+        At most one record a memory.
+
+        Raises WrongPosition when any expectation fails, Unavailable when the log did not acknowledge; then it may
+        have appended all, never some.
+        """
+        ...
+
     async def last(self, project: str, memory_id: MemoryId) -> Entry | None:
         """The newest record of a memory."""
         ...
@@ -155,6 +165,26 @@ class IngestQueue(Protocol):
 
     async def close(self) -> None:
         """Pull no more. What was pulled and not settled goes to another in time."""
+        ...
+
+
+class Transactions(Protocol):
+    """What transactions have pending: each has a sequence of steps of its own, which nothing else reads."""
+
+    async def last(self, project: str, txn_id: str) -> tuple[Position, Step] | None:
+        """The newest step and its position."""
+        ...
+
+    async def append(self, project: str, txn_id: str, step: Step, expected: Position) -> Position:
+        """Add a step when the newest is at `expected` (0: none yet). Raises WrongPosition, Unavailable."""
+        ...
+
+    async def steps(self, project: str, txn_id: str) -> list[Step]:
+        """All steps, oldest first. Raises Unavailable when they could not all be read."""
+        ...
+
+    async def clear(self, project: str, txn_id: str) -> None:
+        """Drop all steps but the newest."""
         ...
 
 

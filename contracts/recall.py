@@ -17,6 +17,7 @@ from contracts.base import (
     Name,
     Position,
     Text,
+    TxnId,
     Unit,
 )
 from contracts.lanes import ItemKind, LaneStatus
@@ -42,6 +43,7 @@ class RecallRequest(Message):
     include_superseded: bool = False
     consistency: Literal["Eventual", "ReadAfterWrite"] = "Eventual"
     position: Annotated[Position, Field(ge=1)] | None = None
+    txn_id: TxnId | None = None
     deadline_ms: Annotated[int, Field(ge=1, le=MAX_DEADLINE_MS)] = 1000
     trace: bool = False
 

@@ -8,6 +8,7 @@
 | memlane.work.v1.embed / rerank                  | embed and rerank workers      | models                           |
 | memlane.log.v1.<project>.<shard>.<memory id>    | stream MEMLANE_LOG            | full state of a memory           |
 | memlane.ingest.v1.<project>                     | stream MEMLANE_INGEST         | encode requests, fire and forget |
+| memlane.txn.v1.<project>.<txn id>               | stream MEMLANE_TXN            | what a transaction has pending   |
 | memlane.dlq.v1.<project>                        | stream MEMLANE_DLQ            | what could not be ingested       |
 """
 
@@ -18,12 +19,14 @@ from contracts.lanes import Lane
 
 LOG_STREAM = "MEMLANE_LOG"
 INGEST_STREAM = "MEMLANE_INGEST"
+TXN_STREAM = "MEMLANE_TXN"
 DLQ_STREAM = "MEMLANE_DLQ"
 REQUESTS_BUCKET = "MEMLANE_REQUESTS"
 INGEST_DURABLE = "encode"
 
 LOG_SUBJECTS = "memlane.log.v1.*.*.*"
 INGEST_SUBJECTS = "memlane.ingest.v1.*"
+TXN_SUBJECTS = "memlane.txn.v1.*.*"
 DLQ_SUBJECTS = "memlane.dlq.v1.*"
 
 EMBED = "memlane.work.v1.embed"
@@ -31,8 +34,13 @@ RERANK = "memlane.work.v1.rerank"
 
 
 def verb(project: str, name: str) -> str:
-    """The subject of a verb; `project` may be ``*`` in a subscription."""
+    """The subject of a verb; `project` may be ``*`` in a subscription. A verb may be of two tokens: ``schema.get``."""
     return f"memlane.v1.{project}.{name}"
+
+
+def endpoint(verb_name: str) -> str:
+    """A verb as the name of a service endpoint, in which no dot may be."""
+    return verb_name.replace(".", "-")
 
 
 def project_of(subject: str) -> str:
@@ -56,6 +64,10 @@ def log(project: str, shard: int | str, memory_id: MemoryId | str) -> str:
 
 def ingest(project: str) -> str:
     return f"memlane.ingest.v1.{project}"
+
+
+def txn(project: str, txn_id: str) -> str:
+    return f"memlane.txn.v1.{project}.{txn_id}"
 
 
 def dead_letter(project: str) -> str:

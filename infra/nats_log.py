@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import anyio
 import nats.errors
+import orjson
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -45,13 +47,7 @@ class JetStreamLog:
         self._bus = NatsBus(client)
 
     async def append(self, record: MemoryRecord, expected: Position) -> Position:
-        subject = subjects.log(record.project, record.shard, record.id)
-        headers = {"Nats-Expected-Last-Subject-Sequence": str(expected)}
-        data = wire.encode(record)
-        try:
-            self._bus.check_size(data, headers)
-        except PayloadTooLarge as error:
-            raise InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"the memory is too large: {error}") from None
+        subject, data, headers = self._message(record, expected)
         try:
             ack = await self._js.publish(subject, data, stream=subjects.LOG_STREAM, headers=headers)
         except APIError as error:
@@ -61,6 +57,27 @@ class JetStreamLog:
         except (TimeoutError, nats.errors.Error, NoStreamResponseError) as error:
             raise Unavailable(ErrorCode.UNAVAILABLE, "the log did not acknowledge", reason=str(error)) from None
         return ack.seq
+
+    async def append_all(self, records: Sequence[tuple[MemoryRecord, Position]]) -> Position:
+        """One atomic batch: the server holds the messages back until the last one, and checks them all then."""
+        batch = uuid.uuid4().hex
+        messages = [self._message(record, expected) for record, expected in records]
+        try:
+            for number, (subject, data, headers) in enumerate(messages, 1):
+                headers |= {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+                if number < len(messages):
+                    await self._client.publish(subject, data, headers=headers)
+            reply = await self._client.request(
+                subject, data, timeout=ACK_TIMEOUT_S, headers=headers | {"Nats-Batch-Commit": "1"}
+            )
+        except (TimeoutError, nats.errors.Error) as error:
+            raise Unavailable(ErrorCode.UNAVAILABLE, "the log did not acknowledge", reason=str(error)) from None
+        answer = orjson.loads(reply.data)
+        if refusal := answer.get("error"):
+            if refusal.get("err_code") == WRONG_LAST_SEQUENCE:
+                raise WrongPosition
+            raise Unavailable(ErrorCode.UNAVAILABLE, "the log refused the batch", reason=refusal.get("description"))
+        return int(answer["seq"])
 
     async def last(self, project: str, memory_id: MemoryId) -> Entry | None:
         message = await self._get(subject=self._subject(project, memory_id))
@@ -153,6 +170,16 @@ class JetStreamLog:
             return None
         except (TimeoutError, nats.errors.Error, JetStreamError) as error:
             raise Unavailable(ErrorCode.UNAVAILABLE, "the log did not answer", reason=str(error)) from None
+
+    def _message(self, record: MemoryRecord, expected: Position) -> tuple[str, bytes, dict[str, str]]:
+        """Subject, body and headers of a record. Raises InvalidRequest (PAYLOAD_TOO_LARGE)."""
+        headers = {"Nats-Expected-Last-Subject-Sequence": str(expected)}
+        data = wire.encode(record)
+        try:
+            self._bus.check_size(data, headers)
+        except PayloadTooLarge as error:
+            raise InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"the memory is too large: {error}") from None
+        return subjects.log(record.project, record.shard, record.id), data, headers
 
     def _subject(self, project: str, memory_id: MemoryId) -> str:
         return subjects.log(project, shard_of(memory_id, self._settings.shards), memory_id)

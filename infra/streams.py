@@ -7,6 +7,7 @@ from nats.js import api
 from nats.js.errors import BadRequestError
 
 from contracts import subjects
+from contracts.txn import MAX_TIMEOUT_S
 from infra.settings import Log
 
 #: How long a request id is remembered.
@@ -49,6 +50,15 @@ def _streams(settings: Log) -> list[api.StreamConfig]:
             storage=api.StorageType.FILE,
             num_replicas=settings.replicas,
             duplicate_window=120,
+        ),
+        api.StreamConfig(
+            name=subjects.TXN_STREAM,
+            description="what open transactions have pending; one that nobody ends is forgotten with its messages",
+            subjects=[subjects.TXN_SUBJECTS],
+            storage=api.StorageType.FILE,
+            max_age=2 * MAX_TIMEOUT_S,
+            num_replicas=settings.replicas,
+            allow_direct=True,
         ),
         api.StreamConfig(
             name=subjects.DLQ_STREAM,

@@ -12,6 +12,7 @@ from infra import settings as settings_module
 from infra import streams, telemetry
 from infra.nats_bus import NatsBus, connect
 from infra.nats_log import JetStreamLog
+from infra.nats_txns import StreamTransactions
 from infra.service import Service
 from infra.settings import Settings
 from orchestrator.catalog import Catalog
@@ -35,7 +36,7 @@ async def run(settings: Settings) -> None:
         await streams.ensure(client, settings.log)
         bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
         catalog, horizon = Catalog(bus, shards), Horizon(log, shards)
-        recall = RecallService(bus, catalog, horizon, profile, settings.rerank.top)
+        recall = RecallService(bus, catalog, horizon, StreamTransactions(client), profile, settings.rerank.top)
         await Service(client, OrchestratorRole(recall, EnumerationService(log, catalog, horizon))).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from contracts import wire
 from contracts.base import MAX_CUE_BYTES, MemoryId, now
 from contracts.catalog import Row
 from contracts.errors import ErrorCode, Unavailable
 from contracts.lanes import LaneStatus
-from contracts.ports import Bus
+from contracts.ports import Bus, Transactions
 from contracts.recall import RecallReply, RecallRequest
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon, check_consistency
-from orchestrator.evidence import collect_evidence
-from orchestrator.filters import apply_filters
-from orchestrator.fusion import Candidate, order, reciprocal_rank_fusion
+from orchestrator.fusion import reciprocal_rank_fusion
 from orchestrator.gather import Gathered, Question, gather
-from orchestrator.grounding import Grounding, ground
-from orchestrator.membership import Evidence, decide, eligible
+from orchestrator.grounding import ground
+from orchestrator.look_up import LookUp
+from orchestrator.membership import decide
+from orchestrator.pending import NOTHING, Pending, read_pending
 from orchestrator.profiles import Profile
 from orchestrator.recency import boost_recent
 from orchestrator.render import Timings, render_members, render_trace
@@ -34,36 +32,28 @@ from orchestrator.together import both
 GATHER_SHARE, LOOK_UP_SHARE, RERANK_SHARE = 0.70, 0.80, 0.92
 #: Candidates beyond this rank are not looked at: they come from the tail of one lane's list.
 POOL = 400
-#: The fused order is looked at in windows of this many, until `ENOUGH` candidates have passed the filters and the lower
-#: half of the last window held none that could be a member.
-WINDOW, ENOUGH = 100, 50
-
-
-@dataclass(slots=True)
-class Seen:
-    """What was looked up of the pool, and which of it passed the filters."""
-
-    kept: list[Candidate] = field(default_factory=list)
-    facets: dict[MemoryId, Row] = field(default_factory=dict)
-    evidence: dict[MemoryId, Evidence] = field(default_factory=dict)
-    dropped: Counter[str] = field(default_factory=Counter)
-
-    def newest_first(self, memory_id: MemoryId) -> float:
-        """A sort key of a memory that passed."""
-        return -self.facets[memory_id].event_time.timestamp()
 
 
 class RecallService:
     """Stateless but for what it remembers of projects: run any number."""
 
-    def __init__(self, bus: Bus, catalog: Catalog, horizon: Horizon, profile: Profile, rerank_top: int) -> None:
-        self._bus, self._catalog, self._horizon = bus, catalog, horizon
+    def __init__(
+        self,
+        bus: Bus,
+        catalog: Catalog,
+        horizon: Horizon,
+        transactions: Transactions,
+        profile: Profile,
+        rerank_top: int,
+    ) -> None:
+        self._bus, self._catalog, self._horizon, self._transactions = bus, catalog, horizon, transactions
         self._profile, self._reranker = profile, Reranker(bus, rerank_top)
 
     async def recall(self, project: str, request: RecallRequest, arrived: float) -> RecallReply:
         """Answer a cue.
 
-        Raises InvalidRequest for a bad cue, NotFound for an unknown project, Unavailable when all lanes
+        Raises InvalidRequest for a bad cue, NotFound for an unknown project or transaction, Conflict for a transaction
+        that is over, Unavailable when all lanes
         are lost (LANES_LOST), time is up (DEADLINE_EXCEEDED), the catalog is away (UNAVAILABLE) or a lane is behind
         what the consistency asks (CONSISTENCY_TIMEOUT). A single lane's failure is no error: see `degraded`.
         """
@@ -72,7 +62,7 @@ class RecallService:
         budget_s = request.deadline_ms / 1000
         reference = request.as_of or now()
 
-        await self._horizon.check_project(project)
+        pending = await self._pending(project, request)
         way = route(request)
         question = await self._question(project, request, way.top_n)
         gather_by = arrived + GATHER_SHARE * budget_s
@@ -81,16 +71,22 @@ class RecallService:
             ground(self._bus, project, request, question.positions, gather_by),
         )
         self._check(gathered, request)
+        grounding = pending.ground(grounding)
         timings.mark("gather")
 
         pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
         timings.mark("fusion")
 
-        seen = await self._look_up(question, gathered, grounding, pool, request, arrived + LOOK_UP_SHARE * budget_s)
+        look_up = LookUp(self._bus, self._catalog, self._profile, question, request, arrived + LOOK_UP_SHARE * budget_s)
+        seen = await look_up.run(gathered, grounding, pool, pending, way)
         kept = boost_recent(seen.kept, seen.facets, reference) if way.temporal else seen.kept
         timings.mark("look_up")
 
-        hydrate = partial(self._catalog.hydrate, project, positions=question.positions, deadline=arrived + budget_s)
+        async def hydrate(ids: Sequence[MemoryId]) -> Mapping[MemoryId, Row]:
+            stored = [one for one in ids if one not in pending.records]
+            rows = await self._catalog.hydrate(project, stored, question.positions, arrived + budget_s)
+            return rows | pending.rows
+
         reranked = await self._reranker.rerank(request.cue, kept, hydrate, arrived + RERANK_SHARE * budget_s)
         for memory_id, score in reranked.scores.items():
             seen.evidence[memory_id] = replace(seen.evidence[memory_id], reranked=score)
@@ -116,6 +112,13 @@ class RecallService:
             else None,
         )
 
+    async def _pending(self, project: str, request: RecallRequest) -> Pending:
+        """A project is there once something was written to it, or is about to be."""
+        pending = await read_pending(self._transactions, project, request.txn_id) if request.txn_id else NOTHING
+        if not pending.records:
+            await self._horizon.check_project(project)
+        return pending
+
     async def _question(self, project: str, request: RecallRequest, top_n: int) -> Question:
         positions = self._horizon.anywhere
         if request.consistency == "ReadAfterWrite":
@@ -131,32 +134,3 @@ class RecallService:
         if set(statuses.values()) <= {LaneStatus.TIMEOUT, LaneStatus.OVERLOADED}:
             raise Unavailable(ErrorCode.DEADLINE_EXCEEDED, "no lane could answer in time", lanes=statuses)
         raise Unavailable(ErrorCode.LANES_LOST, "no lane answered", lanes=statuses)
-
-    async def _look_up(
-        self,
-        question: Question,
-        gathered: Gathered,
-        grounding: Grounding,
-        pool: list[Candidate],
-        request: RecallRequest,
-        deadline: float,
-    ) -> Seen:
-        """Facets from the catalog and evidence from the lanes, both at once, of as many windows as it takes. What was
-        looked at is in fused order."""
-        seen = Seen()
-        for part in grounding.windows(pool, WINDOW):
-            ids = [candidate.id for candidate in part]
-            facets, evidence = await both(
-                self._catalog.facets(question.project, ids, bool(request.types), question.positions, deadline),
-                collect_evidence(self._bus, question, gathered, part, min(deadline, time.monotonic() + 0.25)),
-            )
-            kept, dropped = apply_filters(part, facets, request, now(), grounding.stale)
-            seen.kept += kept
-            seen.facets |= facets
-            seen.evidence |= evidence
-            seen.dropped.update(dropped)
-            tail = kept[len(kept) // 2 :]
-            if len(seen.kept) >= ENOUGH and not any(eligible(evidence[one.id], self._profile) for one in tail):
-                break
-        seen.kept.sort(key=order)
-        return seen

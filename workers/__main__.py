@@ -18,6 +18,7 @@ from infra.child import NOT_NEEDED
 from infra.nats_bus import NatsBus, connect
 from infra.nats_log import JetStreamLog
 from infra.nats_queue import JetStreamIngest, KvRequestIds
+from infra.nats_txns import StreamTransactions
 from infra.service import Service
 from infra.settings import Settings
 
@@ -26,13 +27,16 @@ logger = structlog.get_logger()
 
 async def _encode(client: Client, settings: Settings) -> Role:
     from workers.encode.pipeline import EncodePipeline
+    from workers.encode.transactions import Transactor
     from workers.encode.worker import EncodeWorker
     from workers.encode.writer import MemoryWriter
     from workers.extract import RuleExtractor
 
     pipeline = EncodePipeline(NatsBus(client), RuleExtractor(), settings.log.shards)
-    writer = MemoryWriter(JetStreamLog(client, settings.log), KvRequestIds(client))
-    return EncodeWorker(pipeline, writer, JetStreamIngest(client))
+    log = JetStreamLog(client, settings.log)
+    writer = MemoryWriter(log, KvRequestIds(client))
+    transactor = Transactor(StreamTransactions(client), log, writer)
+    return EncodeWorker(pipeline, writer, transactor, JetStreamIngest(client))
 
 
 async def _embed(client: Client, settings: Settings) -> Role:

@@ -14,8 +14,9 @@ from contracts.memory import MemoryKind, derive_id
 from contracts.ports import NoResponders
 from contracts.recall import RecallReply, RecallRequest
 from orchestrator.catalog import Catalog
+from orchestrator.look_up import WINDOW
 from orchestrator.profiles import PROFILES
-from orchestrator.recall import POOL, WINDOW, RecallService
+from orchestrator.recall import POOL, RecallService
 from tests.unit.test_gather import FakeBus
 
 IDS = [derive_id(str(number)) for number in range(POOL)]
@@ -68,7 +69,7 @@ async def recall(evidence: list[float], semantic: set[str], **fields: object) ->
     for away in (Lane.SEMANTIC, Lane.GRAPH):
         bus.set(subjects.lane(away, 0, "search"), NoResponders())
     bus.set(subjects.lane(Lane.LEXICAL, 0, "search"), wire.encode(reply))
-    service = RecallService(bus, Catalog(bus, 1), Ready(), PROFILES["minilm"], 50)  # type: ignore[arg-type]
+    service = RecallService(bus, Catalog(bus, 1), Ready(), None, PROFILES["minilm"], 50)  # type: ignore[arg-type]
     request = wire.validate(RecallRequest, {"cue": "list all of them", **fields})
     return await service.recall("p", request, time.monotonic()), bus
 

@@ -13,8 +13,8 @@ from contracts.memory import derive_id
 
 
 def request_digest(request: EncodeRequest) -> str:
-    """SHA-256 of everything but the request id: a repeated id with another digest is a conflict."""
-    fields = request.model_dump(mode="json", by_alias=True, exclude={"request_id"}, exclude_defaults=True)
+    """SHA-256 of everything but the request id and the transaction: a repeated id with another digest is a conflict."""
+    fields = request.model_dump(mode="json", by_alias=True, exclude={"request_id", "txn_id"}, exclude_defaults=True)
     return hashlib.sha256(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 

@@ -10,10 +10,12 @@ import structlog
 
 from contracts import subjects, wire
 from contracts.encode import EncodeRequest, ForgetRequest
-from contracts.errors import ErrorCode, MemlaneError
+from contracts.errors import ErrorCode, InvalidRequest, MemlaneError
 from contracts.memory import MemoryRecord
 from contracts.ports import Call, Endpoint, IngestMessage, IngestQueue
+from contracts.txn import BeginRequest, EndRequest
 from workers.encode.pipeline import Draft, EncodePipeline
+from workers.encode.transactions import Transactor
 from workers.encode.writer import MemoryWriter
 
 logger = structlog.get_logger()
@@ -35,14 +37,26 @@ class EncodeWorker:
 
     name = "encode"
 
-    def __init__(self, pipeline: EncodePipeline, writer: MemoryWriter, queue: IngestQueue) -> None:
+    def __init__(
+        self, pipeline: EncodePipeline, writer: MemoryWriter, transactor: Transactor, queue: IngestQueue
+    ) -> None:
         self._pipeline, self._writer, self._queue = pipeline, writer, queue
+        self._transactor = transactor
         self._encoded = self._ingested = self._dead = 0
         self._appends = anyio.CapacityLimiter(APPENDS_AT_ONCE)
 
     def endpoints(self) -> Sequence[Endpoint]:
-        handlers = {"encode": self._encode, "forget": self._forget}
-        return [Endpoint(verb, subjects.verb("*", verb), "encode", handle) for verb, handle in handlers.items()]
+        handlers = {
+            "encode": self._encode,
+            "forget": self._forget,
+            "txn.begin": self._begin,
+            "txn.commit": self._commit,
+            "txn.abort": self._abort,
+        }
+        return [
+            Endpoint(subjects.endpoint(verb), subjects.verb("*", verb), "encode", handle)
+            for verb, handle in handlers.items()
+        ]
 
     def stats(self) -> dict[str, object]:
         return {"encoded": self._encoded, "ingested": self._ingested, "dead_letters": self._dead}
@@ -61,14 +75,27 @@ class EncodeWorker:
     async def _encode(self, call: Call) -> bytes:
         draft = _draft(subjects.project_of(call.subject), call.data)
         [record] = await self._pipeline.build([draft], call.arrived + ENCODE_TIMEOUT_S)
-        reply = await self._writer.store(record)
+        txn_id = draft.request.txn_id
+        reply = await (self._transactor.encode(record, txn_id) if txn_id else self._writer.store(record))
         self._encoded += 1
         return wire.encode(reply)
 
     async def _forget(self, call: Call) -> bytes:
-        project = subjects.project_of(call.subject)
-        wire.check_project(project)
-        return wire.encode(await self._writer.forget(project, wire.decode(ForgetRequest, call.data)))
+        project = _project(call)
+        request = wire.decode(ForgetRequest, call.data)
+        if request.txn_id:
+            return wire.encode(await self._transactor.forget(project, request, request.txn_id))
+        return wire.encode(await self._writer.forget(project, request))
+
+    async def _begin(self, call: Call) -> bytes:
+        request = wire.decode(BeginRequest, call.data or b"{}")
+        return wire.encode(await self._transactor.begin(_project(call), request))
+
+    async def _commit(self, call: Call) -> bytes:
+        return wire.encode(await self._transactor.commit(_project(call), wire.decode(EndRequest, call.data)))
+
+    async def _abort(self, call: Call) -> bytes:
+        return wire.encode(await self._transactor.abort(_project(call), wire.decode(EndRequest, call.data)))
 
     async def _ingest(self, messages: Sequence[IngestMessage]) -> None:
         """Encode a batch together. Each message ends acknowledged, given back, or in the dead letters: never lost."""
@@ -86,7 +113,10 @@ class EncodeWorker:
                     tasks.start_soon(self._bury, message, ErrorCode.INTERNAL, "delivered too often without an end")
                     continue
                 try:
-                    good.append((message, _draft(message.project, message.data)))
+                    draft = _draft(message.project, message.data)
+                    if draft.request.txn_id:
+                        raise InvalidRequest(ErrorCode.INVALID_REQUEST, "a transaction takes no ingest", field="txn_id")
+                    good.append((message, draft))
                 except MemlaneError as error:
                     tasks.start_soon(self._bury, message, error.code, error.message)
             if good:
@@ -144,6 +174,12 @@ async def _hold(messages: Sequence[IngestMessage]) -> None:
             except Exception as failure:  # the link is down: what is given back meanwhile is encoded again, harmlessly
                 logger.warning("could not hold", action="hold_failed", error=str(failure))
                 break
+
+
+def _project(call: Call) -> str:
+    project = subjects.project_of(call.subject)
+    wire.check_project(project)
+    return project
 
 
 def _draft(project: str, data: bytes) -> Draft:

@@ -25,8 +25,7 @@ class MemoryWriter:
         Raises Conflict (IDEMPOTENCY_CONFLICT) when the request id was used for other content, Unavailable when the
         log does not acknowledge; then a retry with the same request is safe.
         """
-        if record.request_id is not None:
-            await self._claim(record)
+        await self.claim(record)
         expected = 0
         for _ in range(ATTEMPTS):
             try:
@@ -66,8 +65,10 @@ class MemoryWriter:
             return ForgetReply(id=request.id, position=after, forgotten=True)
         raise _too_contended(request.id)
 
-    async def _claim(self, record: MemoryRecord) -> None:
-        assert record.request_id is not None
+    async def claim(self, record: MemoryRecord) -> None:
+        """Bind the record's request id, if it has one, to its content. Raises Conflict (IDEMPOTENCY_CONFLICT)."""
+        if record.request_id is None:
+            return
         bound = await self._request_ids.claim(record.project, record.request_id, record.digest)
         if bound != record.digest:
             raise Conflict(

@@ -15,6 +15,7 @@ from contracts.base import MemoryId, Position, Project
 from contracts.lanes import LaneQuery, LaneReply, ScoreQuery, ScoreReply
 from contracts.memory import MemoryRecord
 from contracts.ports import Entry
+from workers.lexical.analysis import analyse
 from workers.lexical.cue import Term, read_cue
 from workers.lexical.engine import Document, Engine, EngineName, Found, digest, documents
 from workers.lexical.evidence import Judge
@@ -111,6 +112,9 @@ class LexicalIndex:
             known = best[document.memory]
             best[document.memory] = (max(share, known[0]), confirmed or known[1])
         verdicts = [best[memory] for memory in query.ids]
+        for text in query.texts:
+            found = analyse(text)
+            verdicts.append(judge.judge(frozenset(found.exact), frozenset(found.stem)))
         return ScoreReply(
             evidence=tuple(share for share, _ in verdicts), confirmed=tuple(confirmed for _, confirmed in verdicts)
         )

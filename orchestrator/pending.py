@@ -1,0 +1,162 @@
+"""Read your own writes: what a transaction has pending, laid over what recall found, before membership."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from contracts import subjects, wire
+from contracts.base import MemoryId, epoch_ms, now
+from contracts.catalog import Claim, Row
+from contracts.encode import ForgetRequest
+from contracts.errors import Conflict, ErrorCode, MemlaneError, NotFound
+from contracts.lanes import Lane, ScoreQuery, ScoreReply
+from contracts.memory import MemoryRecord, unpack_vector
+from contracts.names import normalise, phrase
+from contracts.ports import Bus, BusFault, Transactions
+from orchestrator.fusion import RRF_K, Candidate
+from orchestrator.gather import Gathered
+from orchestrator.grounding import Grounding
+from orchestrator.membership import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The memories that a transaction would add, and the ids that it would take away. `values` are the single-valued
+    slots that it fills, with their object, in normal form."""
+
+    records: Mapping[MemoryId, MemoryRecord] = field(default_factory=dict)
+    hidden: frozenset[MemoryId] = frozenset()
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> dict[MemoryId, Row]:
+        """The pending memories as the catalog would hold them; position 0, for they have none."""
+        return {memory_id: as_row(record) for memory_id, record in self.records.items()}
+
+    def hides(self, row: Row) -> bool:
+        """Whether a committed memory is gone in this transaction: forgotten, superseded by name, or all it states is
+        single-valued and has a pending value."""
+        if row.id in self.hidden:
+            return True
+        replaced = [one.kind.single_valued and self.replaces(one.slot, one.object) for one in row.statements]
+        return bool(replaced) and all(replaced)
+
+    def replaces(self, slot: str, value: str) -> bool:
+        pending = self.values.get(slot)
+        return pending is not None and pending != normalise(value)
+
+    def ground(self, grounding: Grounding) -> Grounding:
+        """The grounding once this is committed: pending values of the slots asked for stand in place of others."""
+        asked = {claim.slot for claims in grounding.claims.values() for claim in claims}
+        claims: dict[MemoryId, tuple[Claim, ...]] = {}
+        stale = set(grounding.stale)
+        for memory_id, held in grounding.claims.items():
+            claims[memory_id] = tuple(claim for claim in held if not self.replaces(claim.slot, claim.object))
+            if not claims[memory_id]:
+                del claims[memory_id]
+                stale.add(memory_id)
+        for record in self.records.values():
+            own = tuple(claim for claim in _claims(record) if claim.slot in asked)
+            if own:
+                claims[record.id] = own
+        return Grounding(claims, frozenset(stale))
+
+
+NOTHING = Pending()
+
+
+async def read_pending(transactions: Transactions, project: str, txn_id: str) -> Pending:
+    """What an open transaction has pending. Raises NotFound (TXN_NOT_FOUND), Conflict (TXN_CLOSED, TXN_TIMEOUT)."""
+    found = await transactions.last(project, txn_id)
+    if found is None:
+        raise NotFound(ErrorCode.TXN_NOT_FOUND, "no such transaction in this project", txn_id=txn_id)
+    _, last = found
+    if last.state != "open":
+        raise Conflict(ErrorCode.TXN_CLOSED, f"the transaction is {last.state}", txn_id=txn_id, state=last.state)
+    if last.expires_at <= now():
+        raise Conflict(ErrorCode.TXN_TIMEOUT, "the transaction expired", txn_id=txn_id)
+    steps = await transactions.steps(project, txn_id) if last.number else []
+    return fold([step.record or step.forget for step in steps if step.record or step.forget])
+
+
+def fold(operations: Sequence[MemoryRecord | ForgetRequest | None]) -> Pending:
+    """The end of a sequence of operations."""
+    records: dict[MemoryId, MemoryRecord] = {}
+    hidden: set[MemoryId] = set()
+    for operation in operations:
+        if isinstance(operation, MemoryRecord):
+            records[operation.id] = operation
+            hidden.discard(operation.id)
+        elif operation is not None:
+            records.pop(operation.id, None)
+            hidden.add(operation.id)
+    for record in records.values():
+        hidden.update(record.supersedes)
+    values = {
+        statement.slot: normalise(statement.object)
+        for record in records.values()
+        for statement in record.statements
+        if statement.kind.single_valued
+    }
+    return Pending(records, frozenset(hidden), values)
+
+
+async def pending_evidence(
+    bus: Bus, project: str, cue: str, pending: Pending, gathered: Gathered, deadline: float
+) -> dict[MemoryId, Evidence]:
+    """What each pending memory's evidence would be once committed: cosine to the cue of its best vector, and what the
+    lexical lane says of its text. Without the cue's vector, or the lane, that part is 0."""
+    records = list(pending.records.values())
+    texts = tuple(record.text for record in records)
+    verdicts: Sequence[tuple[float, bool]] = [(0.0, False)] * len(records)
+    left = deadline - time.monotonic()
+    query = ScoreQuery(project=project, cue=cue, texts=texts, remaining_ms=left * 1000)
+    try:
+        data = await bus.request(subjects.lane(Lane.LEXICAL, 0, "score"), wire.encode(query), left)
+        reply = wire.decode_reply(ScoreReply, data)
+        verdicts = list(zip(reply.evidence, reply.confirmed, strict=True))[-len(records) :]
+    except (BusFault, MemlaneError, ValueError):
+        pass  # as with any evidence: what is not known admits nobody
+    return {
+        record.id: Evidence(cosine=_cosine(gathered.vector, record), coverage=coverage, exact=exact)
+        for record, (coverage, exact) in zip(records, verdicts, strict=True)
+    }
+
+
+def pending_candidates(
+    pending: Pending, evidence: Mapping[MemoryId, Evidence], gathered: Gathered, weight: float
+) -> list[Candidate]:
+    """Each pending memory with the score that the semantic lane would have given it: where its cosine ranks."""
+    cosines = [hit.score for hit in gathered.lists.get(Lane.SEMANTIC, [])]
+    return [
+        Candidate(one, weight / (RRF_K + 1 + sum(score > evidence[one].cosine for score in cosines)))
+        for one in pending.records
+    ]
+
+
+def as_row(record: MemoryRecord) -> Row:
+    return Row(position=0, **{name: getattr(record, name) for name in Row.model_fields if hasattr(record, name)})
+
+
+def _claims(record: MemoryRecord) -> Iterator[Claim]:
+    for number, one in enumerate(record.statements):
+        yield Claim(
+            memory=record.id,
+            number=number,
+            subject=normalise(one.subject),
+            predicate=phrase(one.predicate),
+            object=normalise(one.object),
+            since=epoch_ms(one.valid_from or record.event_time),
+        )
+
+
+def _cosine(packed: str, record: MemoryRecord) -> float:
+    if not packed or not record.vector:
+        return 0.0
+    cue = unpack_vector(packed)
+    vectors = [unpack_vector(vector) for vector in (record.vector, *record.statement_vectors)]
+    return max(0.0, *(float(np.dot(cue, vector)) for vector in vectors if vector.shape == cue.shape))
