@@ -246,6 +246,24 @@ async def test_a_forgotten_memory_may_come_back(index: LexicalIndex) -> None:
     assert (await ask(index, "secret")).items == (an_id("secret"),)
 
 
+@pytest.mark.parametrize("soft_first", [False, True])
+async def test_a_hard_forget_leaves_no_byte_in_the_files(index: LexicalIndex, tmp_path: Path, soft_first: bool) -> None:
+    await fill(index, "the swordfish password", *(f"ordinary text {number}" for number in range(20)))
+    gone = record("the swordfish password", gone=True)
+    assert gone.tombstone is not None
+    hard = gone.model_copy(update={"text": "", "tombstone": gone.tombstone.model_copy(update={"mode": "hard"})})
+    assert files_with(tmp_path, b"swordfish")
+    await index.apply(entries(*([gone] if soft_first else []), hard, start=100))
+    assert files_with(tmp_path, b"swordfish") == []
+    assert len((await ask(index, "ordinary text")).items) == 20
+    await index.apply(entries(record("the swordfish password"), start=110))
+    assert (await ask(index, "swordfish")).items == (an_id("the swordfish password"),)
+
+
+def files_with(folder: Path, secret: bytes) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and secret in path.read_bytes()]
+
+
 async def test_forgetting_what_was_never_there_is_harmless(index: LexicalIndex) -> None:
     await index.apply(entries(record("secret", gone=True)))
     assert index.position == 1

@@ -51,6 +51,10 @@ class Engine(Protocol):
         """Remove all documents of the memories `forget`, then add `add`, in one commit that survives a kill."""
         ...
 
+    def purge(self) -> None:
+        """Leave no byte of a removed document in the files. Rewrites what it must, up to the whole project."""
+        ...
+
     def search(self, terms: dict[Term, float], top_n: int) -> list[Found]:
         """The best documents by the weighted terms' BM25, best first, ties by item id."""
         ...

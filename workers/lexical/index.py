@@ -138,6 +138,7 @@ def _nowhere(_: Term) -> int:
 def _write(engine: Engine, records: Iterable[MemoryRecord]) -> None:
     """Bring an engine to the state of some memories, without a commit where nothing that is indexed has changed."""
     changed = {record.id: record for record in records}
+    erased = any(record.tombstone and record.tombstone.mode == "hard" for record in changed.values())
     held = {document.memory: document.digest for document in engine.of(changed)}
     for memory, record in list(changed.items()):
         if held.get(memory) == (digest(record) if record.live else None):
@@ -145,6 +146,8 @@ def _write(engine: Engine, records: Iterable[MemoryRecord]) -> None:
     added = [document for record in changed.values() if record.live for document in documents(record)]
     if changed:
         engine.write([memory for memory in changed if memory in held], added)
+    if erased:
+        engine.purge()
 
 
 def _telling(terms: dict[Term, float], judge: Judge) -> dict[Term, float]:

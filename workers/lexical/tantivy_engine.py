@@ -36,19 +36,35 @@ class TantivyEngine:
 
     def write(self, forget: Iterable[MemoryId], add: Sequence[Document]) -> None:
         with self._writing:
-            if self._writer is None:
-                self._writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
-            try:
-                for memory in forget:
-                    self._writer.delete_documents_by_term("memory", memory)
-                for document in add:
-                    fields = {name: getattr(document, name) for name in _STORED}
-                    self._writer.add_document(self._tantivy.Document(**fields))
-                self._writer.commit()
-            except BaseException:
-                self._writer.rollback()
-                raise
-            self._searcher = self._reload()
+            self._commit(forget, add, afresh=False)
+
+    def purge(self) -> None:
+        """The library merges segments when it likes, so all documents are written anew and the old files dropped."""
+        with self._writing:
+            searcher = self._searcher
+            query = self._tantivy.Query.all_query()
+            hits = searcher.search(query, limit=max(searcher.num_docs, 1), count=False).hits
+            documents = [_document(searcher.doc(address)) for _, address in hits]
+            del searcher
+            self._commit([], documents, afresh=True)
+            self._writer.garbage_collect_files()
+
+    def _commit(self, forget: Iterable[MemoryId], add: Sequence[Document], afresh: bool) -> None:
+        if self._writer is None:
+            self._writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
+        try:
+            if afresh:
+                self._writer.delete_all_documents()
+            for memory in forget:
+                self._writer.delete_documents_by_term("memory", memory)
+            for document in add:
+                fields = {name: getattr(document, name) for name in _STORED}
+                self._writer.add_document(self._tantivy.Document(**fields))
+            self._writer.commit()
+        except BaseException:
+            self._writer.rollback()
+            raise
+        self._searcher = self._reload()
 
     def search(self, terms: dict[Term, float], top_n: int) -> list[Found]:
         searcher = self._searcher

@@ -6,7 +6,7 @@ import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,9 @@ _TIER = 6
 _STORED = ("item", "memory", "kind", "label", "digest", "exact", "stem")
 
 
+Merge = Callable[[Any, list[Any]], list[Any]]
+
+
 class WhooshEngine:
     """An `Engine` over Whoosh. Reads take turns: Whoosh's readers share the place they read from.
 
@@ -43,16 +46,21 @@ class WhooshEngine:
         self._scores = Scores(self._searcher)
 
     def write(self, forget: Iterable[MemoryId], add: Sequence[Document]) -> None:
-        gone = [query.Term("memory", memory) for memory in forget]
+        self._commit(list(forget), add, _merge)
+
+    def purge(self) -> None:
+        self._commit([], [], _merge_deleted)
+
+    def _commit(self, forget: list[MemoryId], add: Sequence[Document], merge: Merge) -> None:
         with self._writing:
             before = set(os.listdir(self._path))
             writer = self._index.writer()
             try:
-                if gone:
-                    writer.delete_by_query(query.Or(gone))
+                if forget:
+                    writer.delete_by_query(query.Or([query.Term("memory", memory) for memory in forget]))
                 for document in add:
                     writer.add_document(**_row(document))
-                writer.commit(mergetype=_merge)
+                writer.commit(mergetype=merge)
             except BaseException:
                 if not writer.is_closed:
                     writer.cancel()
@@ -130,6 +138,15 @@ def _merge(writer: Any, segments: list[Any]) -> list[Any]:
         for segment in segments
         if tiers[_tier(segment)] >= _SEGMENTS or segment.deleted_count() * 2 > segment.doc_count_all()
     ]
+    return _rewrite(writer, segments, merged)
+
+
+def _merge_deleted(writer: Any, segments: list[Any]) -> list[Any]:
+    """Rewrite every segment that still holds a deleted document."""
+    return _rewrite(writer, segments, [segment for segment in segments if segment.deleted_count()])
+
+
+def _rewrite(writer: Any, segments: list[Any], merged: list[Any]) -> list[Any]:
     for segment in merged:
         reader = SegmentReader(writer.storage, writer.schema, segment)
         writer.add_reader(reader)
