@@ -13,8 +13,9 @@ from contracts.memory import Entity, MemoryKind, Relation, Statement, Tombstone,
 class Row(LaxMessage):
     """A memory as the catalog holds it: all of a record but its vectors, and what other records say of it.
 
-    `superseded_by` is the memory that took its place, and `superseded_at` when: by naming it, or by holding a newer
-    value of every statement this one makes (which therefore are all single-valued).
+    `superseded_by` is the newest memory in its place: by naming it, or by holding a newer value of every statement
+    this one makes (which therefore are all single-valued). It has had one since `superseded_at` by event time, since
+    `superseded_written` by when that was written.
     """
 
     id: MemoryId
@@ -39,6 +40,7 @@ class Row(LaxMessage):
     supersedes: tuple[MemoryId, ...] = ()
     superseded_by: MemoryId | None = None
     superseded_at: Instant | None = None
+    superseded_written: Instant | None = None
     tombstone: Tombstone | None = None
 
     @property
@@ -68,13 +70,14 @@ class HydrateReply(LaxMessage):
 
 
 class ClaimsRequest(LaxMessage):
-    """What does the project claim of the names in this cue, as of an instant (default: now)? Any shard's catalog knows
-    the claims of all."""
+    """What does the project claim of the names in this cue? `as_of` and `believed_at` as in a recall. Any shard's
+    catalog knows the claims of all."""
 
     project: Project
     cue: str
     subject: str | None = None
     as_of: Instant | None = None
+    believed_at: Instant | None = None
     min_position: Position = 0
     remaining_ms: float = 1000.0
 

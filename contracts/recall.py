@@ -27,7 +27,11 @@ AnswerKind = Literal["Single", "Many", "None"]
 
 
 class RecallRequest(Message):
-    """Ask a project what it remembers about a cue. Filters are AND-combined."""
+    """Ask a project what it remembers about a cue. Filters are AND-combined.
+
+    `as_of` asks how things stood at an instant of the world (event time), `believed_at` what the project had been told
+    by then (time of writing).
+    """
 
     cue: Text
     max_results: Annotated[int, Field(ge=1, le=MAX_MEMBERS)] = DEFAULT_MEMBERS
@@ -38,6 +42,7 @@ class RecallRequest(Message):
     since: Instant | None = None
     until: Instant | None = None
     as_of: Instant | None = None
+    believed_at: Instant | None = None
     min_confidence: Unit = 0.0
     min_salience: Unit = 0.0
     include_superseded: bool = False

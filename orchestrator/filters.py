@@ -39,7 +39,8 @@ def _temporal(row: Row, request: RecallRequest, _: datetime) -> bool:
 
 
 def _as_of(row: Row, request: RecallRequest, _: datetime) -> bool:
-    return request.as_of is None or row.event_time <= request.as_of
+    happened = request.as_of is None or row.event_time <= request.as_of
+    return happened and (request.believed_at is None or row.created_at <= request.believed_at)
 
 
 def _confidence(row: Row, request: RecallRequest, _: datetime) -> bool:
@@ -59,10 +60,14 @@ def _expiry(row: Row, _: RecallRequest, now: datetime) -> bool:
 
 
 def _supersession(row: Row, request: RecallRequest, _: datetime) -> bool:
-    """As of an earlier instant, what was superseded later still stood."""
+    """As of an earlier instant, what was superseded later still stood; and so did what nobody yet had said is over."""
     if row.superseded_by is None or request.include_superseded:
         return True
-    return request.as_of is not None and row.superseded_at is not None and row.superseded_at > request.as_of
+    return _later(row.superseded_at, request.as_of) or _later(row.superseded_written, request.believed_at)
+
+
+def _later(instant: datetime | None, asked: datetime | None) -> bool:
+    return asked is not None and instant is not None and instant > asked
 
 
 CHAIN: tuple[tuple[str, Predicate], ...] = (

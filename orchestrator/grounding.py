@@ -53,6 +53,7 @@ async def ground(
         cue=request.cue,
         subject=request.subject,
         as_of=request.as_of,
+        believed_at=request.believed_at,
         min_position=max(positions),
         remaining_ms=left * 1000,
     )

@@ -60,7 +60,7 @@ class RecallService:
         wire.check_text(request.cue, "cue", MAX_CUE_BYTES)
         timings = Timings(arrived)
         budget_s = request.deadline_ms / 1000
-        reference = request.as_of or now()
+        reference = request.as_of or request.believed_at or now()
 
         pending = await self._pending(project, request)
         way = route(request)

@@ -80,7 +80,9 @@ def route(request: RecallRequest) -> Route:
         reason=reason,
         weights=weights,
         top_n=max(top_n, TABLE[QueryClass.LIST][1] if list_intent else 0),
-        temporal=bool(_TEMPORAL.search(request.cue) or request.since or request.until or request.as_of),
+        temporal=bool(
+            _TEMPORAL.search(request.cue) or request.since or request.until or request.as_of or request.believed_at
+        ),
         list_intent=list_intent,
     )
 

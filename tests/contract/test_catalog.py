@@ -83,7 +83,7 @@ class TestHydrate:
         )  # fmt: skip
         put(store, full)
         found = row(store, "a")
-        for name in set(Row.model_fields) - {"position", "superseded_by", "superseded_at"}:
+        for name in set(Row.model_fields) - {"position", "superseded_by", "superseded_at", "superseded_written"}:
             assert getattr(found, name) == getattr(full, name), name
         assert (found.position, found.event_time) == (1, WHEN - DAY)
 
@@ -225,6 +225,18 @@ class TestSupersessionByStatements:
         new = new.model_copy(update={"created_at": WHEN + DAY, "occurred_at": WHEN})
         put(store, old, new, tombstoned(old, ForgetRequest(id=old.id)))
         assert [successor(store, name) for name in "ab"] == ["b", None]
+
+    def test_superseded_since_the_first_of_several(self, store: CatalogStore) -> None:
+        """As of day 5 it had long been replaced, though not yet by the newest."""
+        put(store, *(stating(name, day, says("x", "y", str(day))) for name, day in (("a", 0), ("b", 3), ("c", 9))))
+        found = row(store, "a")
+        assert (found.superseded_by, found.superseded_at) == (derive_id("c"), WHEN + 3 * DAY)
+
+    def test_when_it_was_so_and_when_it_was_written(self, store: CatalogStore) -> None:
+        told_late = stating("b", 9, says("x", "y", "2"), occurred_at=WHEN + DAY)
+        put(store, stating("a", 0, says("x", "y", "1")), told_late)
+        found = row(store, "a")
+        assert (found.superseded_at, found.superseded_written) == (WHEN + DAY, WHEN + 9 * DAY)
 
     def test_two_values_from_the_same_instant_contradict(self, store: CatalogStore) -> None:
         for name, place in (("a", "Rome"), ("b", "Oslo")):

@@ -76,6 +76,15 @@ class TestSubjectAndPredicate:
         assert ask(store, "Where does Ana Ruiz work?", as_of=WHEN - DAY) == ([], "")
 
 
+def test_what_was_believed(store: CatalogStore) -> None:
+    """Written on day 9, true since day 1: on day 5 the old value was believed, of day 5 the new one is true."""
+    told_late = stating("b", 9, says("Ana", "lives_in", "Oslo"), occurred_at=WHEN + DAY)
+    put(store, stating("a", 0, says("Ana", "lives_in", "Rome")), told_late)
+    cue, day = "Where does Ana live?", WHEN + 5 * DAY
+    assert ask(store, cue, believed_at=day) == (["a: rome"], "")
+    assert ask(store, cue, as_of=day) == (["b: oslo"], "a")
+
+
 class TestStanding:
     def test_two_values_from_the_same_instant_both_stand(self, store: CatalogStore) -> None:
         for name, place in (("a", "Rome"), ("b", "Oslo")):

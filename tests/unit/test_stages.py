@@ -231,6 +231,14 @@ class TestFilters:
         assert drops(held, as_of=WHEN) == {"supersession": 1}
         assert drops(held, as_of=WHEN + DAY) == {"supersession": 1}
 
+    def test_what_was_believed(self) -> None:
+        held = row(occurred_at=WHEN - 9 * DAY, superseded_by=B, superseded_at=WHEN - 5 * DAY, superseded_written=WHEN)
+        assert drops(held, believed_at=WHEN + DAY) == {"supersession": 1}
+        told = held.model_copy(update={"created_at": WHEN - 2 * DAY})
+        assert drops(told, believed_at=WHEN - DAY) == {}
+        assert drops(told, believed_at=WHEN - 3 * DAY) == {"as_of": 1}
+        assert drops(told, as_of=WHEN - 2 * DAY) == {"supersession": 1}
+
     def test_every_reason_of_the_chain_is_named_once(self) -> None:
         names = [name for name, _ in CHAIN]
         assert len(names) == len(set(names)) == 10

@@ -25,11 +25,11 @@ HOPS = 2
 #: A claim stands at an instant when it held by then, has not ended, and no newer value of its slot has replaced it.
 _STANDING = f"""
 SELECT s.memory, s.number, s.subject, s.predicate, s.object, s.since, s.single AND EXISTS (
-    SELECT 1 FROM statement AS n WHERE {REPLACES} AND n.since <= :at) AS replaced
+    SELECT 1 FROM statement AS n WHERE {REPLACES} AND n.since <= :at AND n.created <= :written) AS replaced
 FROM statement AS s
 WHERE s.project = :project AND s.END IN (SELECT value FROM json_each(:names))
   AND s.predicate IN (SELECT value FROM json_each(:predicates))
-  AND s.since <= :at AND (s.until IS NULL OR s.until > :at)
+  AND s.since <= :at AND (s.until IS NULL OR s.until > :at) AND s.created <= :written
 ORDER BY replaced, s.since DESC, s.created DESC, s.position DESC, s.memory, s.number LIMIT :most
 """
 
@@ -43,10 +43,18 @@ class _Slot:
     predicate: str
 
 
+@dataclass(frozen=True, slots=True)
+class When:
+    """The instant of the world that is asked about, and of the memory that is asked (epoch ms)."""
+
+    at: int
+    written: int
+
+
 def claims_asked(
-    db: sqlite3.Connection, project: str, cue: str, subject: str | None, at: int
+    db: sqlite3.Connection, project: str, cue: str, subject: str | None, when: When
 ) -> tuple[list[Claim], set[MemoryId]]:
-    """The claims that answer a cue as of `at` (epoch ms), newest first, those of the first hop before the others; and
+    """The claims that answer a cue, newest first, those of the first hop before the others; and
     the memories that answer it with nothing but values that newer ones replaced."""
     names = _names(db, project, cue, subject)
     asked = _content(cue)
@@ -54,7 +62,7 @@ def claims_asked(
     stale: set[MemoryId] = set()
     for _ in range(HOPS):
         slots, used = _asked_slots(_slots(db, project, names), asked)
-        standing, replaced = _standing(db, project, slots, at)
+        standing, replaced = _standing(db, project, slots, when)
         fresh = [claim for claim in standing if (claim.memory, claim.number) not in found]
         stale |= replaced
         found.update(((claim.memory, claim.number), claim) for claim in fresh)
@@ -97,7 +105,7 @@ def _asked_slots(slots: Iterable[_Slot], asked: set[str]) -> tuple[list[_Slot], 
 
 
 def _standing(
-    db: sqlite3.Connection, project: str, slots: Sequence[_Slot], at: int
+    db: sqlite3.Connection, project: str, slots: Sequence[_Slot], when: When
 ) -> tuple[list[Claim], set[MemoryId]]:
     """The standing claims in the slots, and the memories of those that were replaced."""
     claims: list[Claim] = []
@@ -105,9 +113,8 @@ def _standing(
     for end in ("subject", "object"):
         wanted = {(slot.name, slot.predicate) for slot in slots if slot.end == end}
         names, predicates = ({pair[part] for pair in wanted} for part in (0, 1))
-        values = {
-            "project": project, "at": at, "names": _json(names), "predicates": _json(predicates), "most": MOST_CLAIMS,
-        }  # fmt: skip
+        values = {"names": _json(names), "predicates": _json(predicates), "most": MOST_CLAIMS}
+        values |= {"project": project, "at": when.at, "written": when.written}
         for memory, number, subject, predicate, value, since, gone in db.execute(_STANDING.replace("END", end), values):
             if ((subject if end == "subject" else value), predicate) not in wanted:
                 continue

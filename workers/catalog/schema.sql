@@ -6,9 +6,9 @@ CREATE TABLE IF NOT EXISTS memory (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS memory_created ON memory (project, created, id);
 
--- Which memory names which as superseded, and the event time of the one that does.
+-- Which memory names which as superseded; the event time of the one that does, and when it was written.
 CREATE TABLE IF NOT EXISTS supersession (
-    project TEXT NOT NULL, target TEXT NOT NULL, source TEXT NOT NULL, at INTEGER NOT NULL,
+    project TEXT NOT NULL, target TEXT NOT NULL, source TEXT NOT NULL, at INTEGER NOT NULL, written INTEGER NOT NULL,
     PRIMARY KEY (project, target, source)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS supersession_source ON supersession (project, source);

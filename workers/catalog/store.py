@@ -16,12 +16,12 @@ from contracts.catalog import Claim, ClaimsRequest, ListRequest, Row
 from contracts.memory import MemoryRecord
 from contracts.names import normalise, phrase
 from contracts.ports import Entry
-from workers.catalog.claims import claims_asked
+from workers.catalog.claims import When, claims_asked
 from workers.catalog.supersession import superseded_by
 
 logger = structlog.get_logger()
 
-_ROW_FIELDS = set(Row.model_fields) - {"position", "superseded_by", "superseded_at"}
+_ROW_FIELDS = set(Row.model_fields) & set(MemoryRecord.model_fields)
 _SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
 #: Of the tables and of how records are put into them. Files of another format are built anew from the log.
 _FORMAT = 2
@@ -60,8 +60,8 @@ class CatalogStore:
         for memory_id in ids:
             row = found.get(memory_id)
             if row is not None:
-                row["superseded_by"], row["superseded_at"] = superseded.get(memory_id, (None, None))
-                rows.append(row)
+                successor = superseded.get(memory_id)
+                rows.append(row | successor.as_fields() if successor else row)
         return rows
 
     def page(self, project: str, request: ListRequest, after: tuple[int, str] | None) -> list[dict[str, Any]]:
@@ -97,8 +97,9 @@ class CatalogStore:
     def claims(self, request: ClaimsRequest) -> tuple[list[Claim], set[MemoryId]]:
         """What stands on the names and predicates of a cue, and who only has replaced values of them."""
         at = epoch_ms(request.as_of or now())
+        written = epoch_ms(request.believed_at or now())
         with self._lock:
-            return claims_asked(self._db, request.project, request.cue, request.subject, at)
+            return claims_asked(self._db, request.project, request.cue, request.subject, When(at, written))
 
     def count(self) -> int:
         with self._lock:
@@ -140,8 +141,8 @@ class CatalogStore:
         db, project, memory_id, at = self._db, record.project, record.id, epoch_ms(record.event_time)
         db.execute("DELETE FROM supersession WHERE project = ? AND source = ?", (project, memory_id))
         db.executemany(
-            "INSERT OR REPLACE INTO supersession VALUES (?, ?, ?, ?)",
-            [(project, target, memory_id, at) for target in record.supersedes],
+            "INSERT OR REPLACE INTO supersession VALUES (?, ?, ?, ?, ?)",
+            [(project, target, memory_id, at, epoch_ms(record.created_at)) for target in record.supersedes],
         )
         db.execute("DELETE FROM statement WHERE project = ? AND memory = ?", (project, memory_id))
         db.executemany(

@@ -21,7 +21,7 @@ MOST_REPLY_BYTES = 700_000
 
 _FILTERED = {
     "id", "kind", "position", "version", "created_at", "occurred_at", "session", "confidence", "salience", "expires_at",
-    "superseded_by", "superseded_at", "tombstone",
+    "superseded_by", "superseded_at", "superseded_written", "tombstone",
 }  # fmt: skip
 _TYPED = _FILTERED | {"entities", "statements", "relations"}
 
