@@ -74,6 +74,7 @@ def route(request: RecallRequest) -> Route:
     """
     query_class, reason = _classify(request)
     weights, top_n = TABLE[query_class]
+    instants = (request.since, request.until, request.as_of, request.believed_at)
     list_intent = bool(_LIST.search(request.cue))
     return Route(
         query_class=query_class,
