@@ -81,9 +81,7 @@ def route(request: RecallRequest) -> Route:
         reason=reason,
         weights=weights,
         top_n=max(top_n, TABLE[QueryClass.LIST][1] if list_intent else 0),
-        temporal=bool(
-            _TEMPORAL.search(request.cue) or request.since or request.until or request.as_of or request.believed_at
-        ),
+        temporal=bool(_TEMPORAL.search(request.cue)) or any(instants),
         list_intent=list_intent,
     )
 
