@@ -9,6 +9,7 @@
 | memlane.log.v1.<project>.<shard>.<memory id>    | stream MEMLANE_LOG            | full state of a memory           |
 | memlane.ingest.v1.<project>                     | stream MEMLANE_INGEST         | encode requests, fire and forget |
 | memlane.dlq.v1.<project>                        | stream MEMLANE_DLQ            | what could not be ingested       |
+| key <project> of bucket MEMLANE_SCHEMAS         | orchestrators, encode workers | a project's declared schema      |
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LOG_STREAM = "MEMLANE_LOG"
 INGEST_STREAM = "MEMLANE_INGEST"
 DLQ_STREAM = "MEMLANE_DLQ"
 REQUESTS_BUCKET = "MEMLANE_REQUESTS"
+SCHEMAS_BUCKET = "MEMLANE_SCHEMAS"
 INGEST_DURABLE = "encode"
 
 LOG_SUBJECTS = "memlane.log.v1.*.*.*"
@@ -31,8 +33,13 @@ RERANK = "memlane.work.v1.rerank"
 
 
 def verb(project: str, name: str) -> str:
-    """The subject of a verb; `project` may be ``*`` in a subscription."""
+    """The subject of a verb; `project` may be ``*`` in a subscription. A verb may be of two tokens: ``schema.get``."""
     return f"memlane.v1.{project}.{name}"
+
+
+def endpoint(verb_name: str) -> str:
+    """A verb as the name of a service endpoint, in which no dot may be."""
+    return verb_name.replace(".", "-")
 
 
 def project_of(subject: str) -> str:
