@@ -15,6 +15,7 @@ from contracts.base import MESSAGE_OVERHEAD
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
 from contracts.errors import ErrorCode, InvalidRequest, Unavailable
+from contracts.graph import GraphFetchReply, GraphFetchRequest
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, Schema, SchemaRequest, VersionedSchema
 
@@ -73,6 +74,9 @@ class MemoryClient:
 
     async def inspect(self, id: str) -> InspectReply:
         return await self.call("inspect", wire.validate(InspectRequest, {"id": id}), InspectReply)
+
+    async def graph_fetch(self, **fields: Any) -> GraphFetchReply:
+        return await self.call("graph_fetch", wire.validate(GraphFetchRequest, fields), GraphFetchReply)
 
     async def declare_schema(self, schema: Schema | dict[str, Any], *, dry_run: bool = False) -> DeclareReply:
         """Add to the project's schema; a conflict is not an error, look at `applied` and `report`."""

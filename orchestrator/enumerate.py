@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import time
 
-import orjson
-
-from contracts.base import epoch_ms
-from contracts.catalog import InspectReply, InspectRequest, ListPage, ListReply, ListRequest, Row, StoryEntry
-from contracts.errors import ErrorCode, InvalidRequest
+from contracts.catalog import InspectReply, InspectRequest, ListPage, ListReply, ListRequest, StoryEntry
 from contracts.memory import MemoryRecord
 from contracts.ports import Log
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
+from orchestrator.cursor import binding_of, seal, unseal
 
 TIMEOUT_S = 5.0
 
@@ -26,15 +21,12 @@ class EnumerationService:
     async def list(self, project: str, request: ListRequest) -> ListReply:
         """One page over all shards. Raises InvalidRequest (STALE_CURSOR) for a cursor of other filters."""
         await self._horizon.check_project(project)
-        filters = _filters_hash(request)
-        after = _open_cursor(request.cursor, filters) if request.cursor else None
+        binding = binding_of(request)
+        after = unseal(request.cursor, binding) if request.cursor else None
         page = ListPage(project=project, request=request, after=after)
-        rows = await self._catalog.page(page, time.monotonic() + TIMEOUT_S)
-        rows.sort(key=lambda row: (epoch_ms(row.created_at), row.id), reverse=request.order == "newest")
+        rows = await self._catalog.listed(page, time.monotonic() + TIMEOUT_S)
         shown = rows[: request.limit]
-        return ListReply(
-            memories=tuple(shown), cursor=_cursor(shown[-1], filters) if len(rows) > len(shown) and shown else None
-        )
+        return ListReply(memories=tuple(shown), cursor=seal(shown[-1], binding) if len(rows) > len(shown) else None)
 
     async def inspect(self, project: str, request: InspectRequest) -> InspectReply:
         """A memory as the catalog has it and every state of it that the log holds. A foreign or unknown id is not
@@ -54,24 +46,3 @@ def _change(record: MemoryRecord) -> str:
     if record.tombstone:
         return f"forgotten ({record.tombstone.mode})"
     return "encoded" if record.version == 1 else "encoded again"
-
-
-def _filters_hash(request: ListRequest) -> str:
-    """What a cursor is bound to: everything but the page size and the cursor itself."""
-    fields = request.model_dump(mode="json", exclude={"cursor", "limit"})
-    return hashlib.sha256(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
-
-
-def _cursor(row: Row, filters: str) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([filters, epoch_ms(row.created_at), row.id])).decode()
-
-
-def _open_cursor(cursor: str, filters: str) -> tuple[int, str]:
-    try:
-        bound, created, memory_id = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
-        after = (int(created), str(memory_id))
-    except (ValueError, TypeError):
-        raise InvalidRequest(ErrorCode.STALE_CURSOR, "not a cursor of this service", field="cursor") from None
-    if bound != filters:
-        raise InvalidRequest(ErrorCode.STALE_CURSOR, "the cursor belongs to other filters", field="cursor")
-    return after

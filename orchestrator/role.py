@@ -8,10 +8,12 @@ import anyio
 
 from contracts import subjects, wire
 from contracts.catalog import InspectRequest, ListRequest
+from contracts.graph import GraphFetchRequest
 from contracts.ports import Call, Endpoint
 from contracts.recall import RecallRequest
 from contracts.schema import DeclareRequest, SchemaRequest
 from orchestrator.enumerate import EnumerationService
+from orchestrator.graph_fetch import GraphFetchService
 from orchestrator.recall import RecallService
 from orchestrator.schema import SchemaService
 
@@ -19,8 +21,14 @@ from orchestrator.schema import SchemaService
 class OrchestratorRole:
     name = "orchestrator"
 
-    def __init__(self, recall: RecallService, enumeration: EnumerationService, schemas: SchemaService) -> None:
-        self._recall_service, self._enumeration, self._schemas = recall, enumeration, schemas
+    def __init__(
+        self,
+        recall: RecallService,
+        enumeration: EnumerationService,
+        graph: GraphFetchService,
+        schemas: SchemaService,
+    ) -> None:
+        self._recall_service, self._enumeration, self._graph, self._schemas = recall, enumeration, graph, schemas
         self._recalls = 0
 
     def endpoints(self) -> Sequence[Endpoint]:
@@ -28,6 +36,7 @@ class OrchestratorRole:
             "recall": self._recall,
             "list": self._list,
             "inspect": self._inspect,
+            "graph_fetch": self._graph_fetch,
             "schema.declare": self._declare,
             "schema.get": self._schema,
         }
@@ -57,6 +66,10 @@ class OrchestratorRole:
     async def _inspect(self, call: Call) -> bytes:
         project = _project(call)
         return wire.encode(await self._enumeration.inspect(project, wire.decode(InspectRequest, call.data)))
+
+    async def _graph_fetch(self, call: Call) -> bytes:
+        project = _project(call)
+        return wire.encode(await self._graph.fetch(project, wire.decode(GraphFetchRequest, call.data or b"{}")))
 
     async def _declare(self, call: Call) -> bytes:
         project = _project(call)
