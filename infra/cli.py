@@ -16,7 +16,7 @@ from contracts.errors import MemlaneError, to_reply
 from infra import cli_render as render
 from infra import cli_schema
 from infra import settings as settings_module
-from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url
+from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, write_file
 from infra.cli_common import call as _call
 from infra.cli_common import show as _show
 from infra.cli_graph import graph
@@ -198,6 +198,22 @@ def forget(
     """
     reply = _call(nats, project, lambda memory: memory.forget(id, mode="hard" if hard else "soft"))
     _show(reply, as_json, lambda: render.forgotten(reply))
+
+
+@app.command()
+def asyncapi(
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+) -> None:
+    """Print the AsyncAPI 3.0 document of the service: every verb, its messages and their JSON Schemas.
+
+    Example: memlane asyncapi --out asyncapi.json
+    """
+    from infra.asyncapi import text
+
+    if out:
+        write_file(out, text())
+    else:
+        sys.stdout.buffer.write(text())
 
 
 app.command()(graph)
