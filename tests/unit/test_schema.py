@@ -15,6 +15,7 @@ from contracts.memory import Entity, Statement, StatementKind
 from contracts.schema import MAX_ITEMS, DeclareRequest, EntityType, Predicate, Schema, VersionedSchema, key_of
 from orchestrator.schema import merge
 from workers.encode.vocabulary import Vocabularies, Vocabulary
+from workers.extract import RuleExtractor
 
 NAMES = st.sampled_from(["Person", "person", "Team", "works_at", "works at", "owns", "reports_to", "Ort", "é", "x1"])
 CARDINALITIES = st.sampled_from(["one-to-one", "one-to-many", "many-to-one", "many-to-many"])
@@ -269,3 +270,11 @@ async def test_a_vocabulary_is_read_again_when_it_is_no_longer_fresh() -> None:
     (await patient.of("p")).check(unknown)
     with pytest.raises(InvalidRequest):
         (await eager.of("p")).check(unknown)
+
+
+def test_plain_names_stay_as_things_once_types_are_declared() -> None:
+    found = RuleExtractor().extract("Zora Quill works at Globex. Mail zora@example.org", {})
+    kept = Vocabulary(DECLARED).known_entities(found.entities)
+    assert [(entity.name, entity.type) for entity in kept] == [("Zora Quill", "Thing"), ("Globex", "Thing")]
+    named = Vocabulary(Schema(entity_types=(EntityType(name="Email"),))).known_entities(found.entities)
+    assert [entity.type for entity in named] == ["Thing", "Thing", "Email"]

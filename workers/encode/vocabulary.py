@@ -13,6 +13,8 @@ from contracts.memory import Entity, Statement
 from contracts.ports import Schemas
 from contracts.schema import DEFAULT_ENTITY_TYPE, Predicate, Schema, key_of
 
+#: What extraction calls the type of a plain name, about which it knows nothing else.
+UNTYPED = "Name"
 #: A schema is looked at afresh when what is known of it is older than this.
 FRESH_S = 0.5
 #: Projects whose vocabulary is kept.
@@ -41,8 +43,15 @@ class Vocabulary:
         return statements
 
     def known_entities(self, found: Iterable[Entity]) -> list[Entity]:
-        """Those of a type that may be."""
-        return [entity for entity in found if self._has_entity_type(entity.type)]
+        """Those of a type that may be. A name of a type that nobody could tell is a Thing: to drop it would cut every
+        memory off from the names it mentions as soon as a first type is declared."""
+        known = []
+        for entity in found:
+            if self._has_entity_type(entity.type):
+                known.append(entity)
+            elif entity.type == UNTYPED:
+                known.append(entity.model_copy(update={"type": DEFAULT_ENTITY_TYPE}))
+        return known
 
     def known_statements(self, found: Sequence[Statement]) -> tuple[Statement, ...]:
         """Those of a declared predicate, and of its kind: the rules guessed theirs, the schema says it."""
