@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+import anyio.lowlevel
+
 from contracts import wire
 from contracts.catalog import ListPage, ListRequest, Row
 from contracts.graph import GraphFetchReply, GraphFetchRequest, union
@@ -46,6 +48,7 @@ class GraphFetchService:
                     return _page(parts, last, binding)
                 parts.append(part)
                 last, place = row, place_of(row)
+                await anyio.lowlevel.checkpoint()  # a page takes long enough to be felt by the recalls beside it
         return _page(parts, last if more else None, binding)
 
 
