@@ -18,7 +18,6 @@ from infra.settings import Settings
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
 from orchestrator.enumerate import EnumerationService
-from orchestrator.graph_fetch import GraphFetchService
 from orchestrator.profiles import PROFILES
 from orchestrator.recall import RecallService
 from orchestrator.role import OrchestratorRole
@@ -39,9 +38,8 @@ async def run(settings: Settings) -> None:
         bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
         catalog, horizon = Catalog(bus, shards), Horizon(log, shards)
         recall = RecallService(bus, catalog, horizon, profile, settings.rerank.top)
-        enumeration, graph = EnumerationService(log, catalog, horizon), GraphFetchService(catalog, horizon)
-        role = OrchestratorRole(recall, enumeration, graph, SchemaService(KvSchemas(client)))
-        await Service(client, role).serve()
+        enumeration, schemas = EnumerationService(log, catalog, horizon), SchemaService(KvSchemas(client))
+        await Service(client, OrchestratorRole(recall, enumeration, schemas)).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

@@ -13,7 +13,6 @@ from contracts.ports import Call, Endpoint
 from contracts.recall import RecallRequest
 from contracts.schema import DeclareRequest, SchemaRequest
 from orchestrator.enumerate import EnumerationService
-from orchestrator.graph_fetch import GraphFetchService
 from orchestrator.recall import RecallService
 from orchestrator.schema import SchemaService
 
@@ -21,14 +20,8 @@ from orchestrator.schema import SchemaService
 class OrchestratorRole:
     name = "orchestrator"
 
-    def __init__(
-        self,
-        recall: RecallService,
-        enumeration: EnumerationService,
-        graph: GraphFetchService,
-        schemas: SchemaService,
-    ) -> None:
-        self._recall_service, self._enumeration, self._graph, self._schemas = recall, enumeration, graph, schemas
+    def __init__(self, recall: RecallService, enumeration: EnumerationService, schemas: SchemaService) -> None:
+        self._recall_service, self._enumeration, self._schemas = recall, enumeration, schemas
         self._recalls = 0
 
     def endpoints(self) -> Sequence[Endpoint]:
@@ -69,7 +62,8 @@ class OrchestratorRole:
 
     async def _graph_fetch(self, call: Call) -> bytes:
         project = _project(call)
-        return wire.encode(await self._graph.fetch(project, wire.decode(GraphFetchRequest, call.data or b"{}")))
+        request = wire.decode(GraphFetchRequest, call.data or b"{}")
+        return wire.encode(await self._enumeration.graph_fetch(project, request))
 
     async def _declare(self, call: Call) -> bytes:
         project = _project(call)

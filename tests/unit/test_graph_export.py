@@ -21,8 +21,8 @@ from contracts.memory import Edge, Entity, MemoryKind, Relation, Statement, Tomb
 from infra.graph_formats import as_dot, as_graphml, as_json
 from orchestrator.catalog import Catalog, place_of
 from orchestrator.consistency import Horizon
+from orchestrator.enumerate import MOST_GRAPH_BYTES, EnumerationService
 from orchestrator.graph_export import graph_of, part_of
-from orchestrator.graph_fetch import MOST_BYTES, GraphFetchService
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 ALL = GraphFetchRequest()
@@ -215,7 +215,7 @@ class TestLayers:
             relations=tuple(Relation(**{"from": wide(n), "type": wide(n), "to": wide(n + 1)}) for n in range(64)),
             edges=tuple(Edge(kind="CAUSED", target=derive_id(str(n))) for n in range(64)),
         )
-        assert len(wire.encode(part_of(full, ALL))) < MOST_BYTES
+        assert len(wire.encode(part_of(full, ALL))) < MOST_GRAPH_BYTES
 
     def test_graphml_keeps_what_is_known(self) -> None:
         read = networkx.parse_graphml(as_graphml(graph_of([FULL], ALL)).decode(), force_multigraph=True)
@@ -257,15 +257,15 @@ class CatalogBus:
         raise AssertionError
 
 
-def service(rows: list[Row], most: int = 1000) -> GraphFetchService:
+def service(rows: list[Row], most: int = 1000) -> EnumerationService:
     bus = CatalogBus([rows[::2], rows[1::2]], most)
-    return GraphFetchService(Catalog(bus, 2), Horizon(OneLog(), 2))  # type: ignore[arg-type]
+    return EnumerationService(OneLog(), Catalog(bus, 2), Horizon(OneLog(), 2))  # type: ignore[arg-type]
 
 
-async def fetched(service: GraphFetchService, **fields: Any) -> list[GraphFetchReply]:
-    pages = [await service.fetch("p", GraphFetchRequest(**fields))]
+async def fetched(service: EnumerationService, **fields: Any) -> list[GraphFetchReply]:
+    pages = [await service.graph_fetch("p", GraphFetchRequest(**fields))]
     while pages[-1].cursor:
-        pages.append(await service.fetch("p", GraphFetchRequest(**fields, cursor=pages[-1].cursor)))
+        pages.append(await service.graph_fetch("p", GraphFetchRequest(**fields, cursor=pages[-1].cursor)))
     return pages
 
 
@@ -289,7 +289,7 @@ class TestPages:
         ]
         pages = await fetched(service(rows), limit=500)
         assert len(pages) > 1
-        assert all(len(wire.encode(page)) < MOST_BYTES + 1000 for page in pages)
+        assert all(len(wire.encode(page)) < MOST_GRAPH_BYTES + 1000 for page in pages)
         assert union(pages).edges == graph_of(rows, ALL).edges
 
     async def test_nothing_there(self) -> None:
@@ -297,13 +297,13 @@ class TestPages:
 
     async def test_a_cursor_of_other_filters_is_stale(self) -> None:
         graph = service([row(f"m{n}", n) for n in range(3)])
-        cursor = (await graph.fetch("p", GraphFetchRequest(limit=1))).cursor
+        cursor = (await graph.graph_fetch("p", GraphFetchRequest(limit=1))).cursor
         for fields in (
             {"cursor": cursor, "types": ("Person",)},
             {"cursor": cursor, "include_edges": False},
             {"cursor": "x"},
         ):
             with pytest.raises(InvalidRequest) as caught:
-                await graph.fetch("p", GraphFetchRequest(**fields))
+                await graph.graph_fetch("p", GraphFetchRequest(**fields))
             assert caught.value.code is ErrorCode.STALE_CURSOR
-        assert (await graph.fetch("p", GraphFetchRequest(limit=2, cursor=cursor))).cursor is None
+        assert (await graph.graph_fetch("p", GraphFetchRequest(limit=2, cursor=cursor))).cursor is None
