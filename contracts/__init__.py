@@ -14,5 +14,6 @@ hit         an id with a lane's own score; scores of two lanes are not comparabl
 candidate   a fused hit
 member      a candidate that belongs to the answer
 position    a sequence number in the log
+schema      the vocabulary that a project declared
 tombstone   the log record that says a memory is forgotten
 """

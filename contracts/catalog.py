@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from contracts.base import Instant, LaxMessage, MemoryId, Message, Name, Position, Project
-from contracts.memory import Entity, MemoryKind, Relation, Statement, Tombstone, slot_of
+from contracts.memory import Edge, Entity, MemoryKind, Relation, Statement, Tombstone, slot_of
 
 
 class Row(LaxMessage):
@@ -37,6 +37,7 @@ class Row(LaxMessage):
     entities: tuple[Entity, ...] = ()
     statements: tuple[Statement, ...] = ()
     relations: tuple[Relation, ...] = ()
+    edges: tuple[Edge, ...] = ()
     supersedes: tuple[MemoryId, ...] = ()
     superseded_by: MemoryId | None = None
     superseded_at: Instant | None = None

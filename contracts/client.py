@@ -18,7 +18,9 @@ from contracts.base import MESSAGE_OVERHEAD
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
 from contracts.errors import ErrorCode, InvalidRequest, MemlaneError, Unavailable
+from contracts.graph import GraphFetchReply, GraphFetchRequest
 from contracts.recall import RecallReply, RecallRequest
+from contracts.schema import DeclareReply, DeclareRequest, Schema, SchemaRequest, VersionedSchema
 from contracts.txn import DEFAULT_TIMEOUT_S, AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
 
 R = TypeVar("R", bound=BaseModel)
@@ -58,7 +60,7 @@ class MemoryClient:
     async def ingest(self, request: EncodeRequest) -> None:
         """Put an encode request on the ingest queue: returns once the queue has stored it, before it is encoded."""
         client = await self.connection()
-        data = wire.encode(request)
+        data = wire.encode_request(request)
         self._check_size(client, data)
         try:
             await client.jetstream().publish(subjects.ingest(self.project), data, timeout=self._timeout_s)
@@ -106,11 +108,22 @@ class MemoryClient:
     async def inspect(self, id: str) -> InspectReply:
         return await self.call("inspect", wire.validate(InspectRequest, {"id": id}), InspectReply)
 
+    async def graph_fetch(self, **fields: Any) -> GraphFetchReply:
+        return await self.call("graph_fetch", wire.validate(GraphFetchRequest, fields), GraphFetchReply)
+
+    async def declare_schema(self, schema: Schema | dict[str, Any], *, dry_run: bool = False) -> DeclareReply:
+        """Add to the project's schema; a conflict is not an error, look at `applied` and `report`."""
+        request = wire.validate(DeclareRequest, {"schema": schema, "dry_run": dry_run})
+        return await self.call("schema.declare", request, DeclareReply)
+
+    async def schema(self) -> VersionedSchema:
+        return await self.call("schema.get", SchemaRequest(), VersionedSchema)
+
     async def call(self, verb: str, request: BaseModel, reply: type[R]) -> R:
         """Any verb by name. A call that was cut off may or may not have been carried out: give writes a request_id,
         and a retry is safe."""
         client = await self.connection()
-        data = wire.encode(request)
+        data = wire.encode_request(request)
         self._check_size(client, data)
         try:
             message = await client.request(subjects.verb(self.project, verb), data, timeout=self._timeout_s)

@@ -32,6 +32,10 @@ class ErrorCode(StrEnum):
     PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"  # send less in one message
     BAD_VECTOR_DIMENSION = "BAD_VECTOR_DIMENSION"  # send a vector of the model's dimension
     OUT_OF_RANGE = "OUT_OF_RANGE"  # bring the number within the bounds in details
+    ENTITY_TYPE_NOT_IN_SCHEMA = "ENTITY_TYPE_NOT_IN_SCHEMA"  # declare the type, or correct the name in details
+    PREDICATE_NOT_IN_SCHEMA = "PREDICATE_NOT_IN_SCHEMA"  # declare the predicate, or correct it
+    RELATION_TYPE_NOT_IN_SCHEMA = "RELATION_TYPE_NOT_IN_SCHEMA"  # declare the relation type, or correct it
+    KIND_NOT_IN_SCHEMA = "KIND_NOT_IN_SCHEMA"  # leave kind out, or give the declared one in details
     MEMORY_NOT_FOUND = "MEMORY_NOT_FOUND"  # nothing to do: it is not there
     UNKNOWN_PROJECT = "UNKNOWN_PROJECT"  # encode something first, or correct the name
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"  # use a new request_id for new content

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from contracts.base import MemoryId, Position
 from contracts.memory import MemoryRecord
+from contracts.schema import VersionedSchema
 from contracts.txn import Step
 
 
@@ -191,4 +192,21 @@ class Transactions(Protocol):
 class RequestIds(Protocol):
     async def claim(self, project: str, request_id: str, digest: str) -> str:
         """Bind a request id to a digest, once. Returns the digest it is bound to: `digest`, or an earlier one."""
+        ...
+
+
+class WrongRevision(Exception):
+    """Somebody else wrote in between: read again."""
+
+
+class Schemas(Protocol):
+    """The declared schema of each project. Both raise Unavailable when the store does not answer in time."""
+
+    async def read(self, project: str) -> tuple[VersionedSchema, int]:
+        """The newest schema and its revision; the empty one and 0 where none was declared."""
+        ...
+
+    async def write(self, project: str, schema: VersionedSchema, revision: int) -> None:
+        """Replace the schema of that revision, and return after it is stored. Raises WrongRevision when it is no
+        longer the newest, and then nothing is changed."""
         ...

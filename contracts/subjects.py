@@ -10,6 +10,7 @@
 | memlane.ingest.v1.<project>                     | stream MEMLANE_INGEST         | encode requests, fire and forget |
 | memlane.txn.v1.<project>.<txn id>               | stream MEMLANE_TXN            | what a transaction has pending   |
 | memlane.dlq.v1.<project>                        | stream MEMLANE_DLQ            | what could not be ingested       |
+| key <project> of bucket MEMLANE_SCHEMAS         | orchestrators, encode workers | a project's declared schema      |
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ INGEST_STREAM = "MEMLANE_INGEST"
 TXN_STREAM = "MEMLANE_TXN"
 DLQ_STREAM = "MEMLANE_DLQ"
 REQUESTS_BUCKET = "MEMLANE_REQUESTS"
+SCHEMAS_BUCKET = "MEMLANE_SCHEMAS"
 INGEST_DURABLE = "encode"
 
 LOG_SUBJECTS = "memlane.log.v1.*.*.*"

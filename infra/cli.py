@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
 import typer
-from pydantic import BaseModel
 
 from contracts import wire
 from contracts.client import MemoryClient
 from contracts.errors import MemlaneError, to_reply
 from infra import cli_render as render
+from infra import cli_schema
 from infra import settings as settings_module
+from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, write_file
+from infra.cli_common import call as _call
+from infra.cli_common import show as _show
+from infra.cli_graph import graph
 
 app = typer.Typer(
     name="memlane",
@@ -25,12 +28,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-
-Url = Annotated[str, typer.Option("--nats", envvar="NATS_URL", help="Where NATS is.")]
-ProjectName = Annotated[str, typer.Option("--project", "-p", envvar="MEMLANE_PROJECT", help="Whose memory.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the reply as JSON.")]
-DEFAULT_URL = "nats://127.0.0.1:4222"
-DEFAULT_PROJECT = "default"
 
 
 @app.command()
@@ -203,19 +200,24 @@ def forget(
     _show(reply, as_json, lambda: render.forgotten(reply))
 
 
-def _call(url: str, project: str, verb: Callable[[MemoryClient], Awaitable[Any]]) -> Any:
-    async def run() -> Any:
-        async with MemoryClient(url, project=project) as memory:
-            return await verb(memory)
+@app.command()
+def asyncapi(
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+) -> None:
+    """Print the AsyncAPI 3.0 document of the service: every verb, its messages and their JSON Schemas.
 
-    return anyio.run(run)
+    Example: memlane asyncapi --out asyncapi.json
+    """
+    from infra.asyncapi import text
 
-
-def _show(reply: BaseModel, as_json: bool, readable: Callable[[], None]) -> None:
-    if as_json:
-        print(wire.encode(reply).decode())
+    if out:
+        write_file(out, text())
     else:
-        readable()
+        sys.stdout.buffer.write(text())
+
+
+app.command()(graph)
+app.add_typer(cli_schema.app, name="schema")
 
 
 def main() -> None:

@@ -27,6 +27,9 @@ async def ensure(client: Client, settings: Log) -> None:
             bucket=subjects.REQUESTS_BUCKET, history=1, ttl=REQUEST_IDS_TTL_S, replicas=settings.replicas
         )
     )
+    await js.create_key_value(
+        api.KeyValueConfig(bucket=subjects.SCHEMAS_BUCKET, history=16, replicas=settings.replicas)
+    )
 
 
 def _streams(settings: Log) -> list[api.StreamConfig]:

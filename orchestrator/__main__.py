@@ -12,6 +12,7 @@ from infra import settings as settings_module
 from infra import streams, telemetry
 from infra.nats_bus import NatsBus, connect
 from infra.nats_log import JetStreamLog
+from infra.nats_schemas import KvSchemas
 from infra.nats_txns import StreamTransactions
 from infra.service import Service
 from infra.settings import Settings
@@ -21,6 +22,7 @@ from orchestrator.enumerate import EnumerationService
 from orchestrator.profiles import PROFILES
 from orchestrator.recall import RecallService
 from orchestrator.role import OrchestratorRole
+from orchestrator.schema import SchemaService
 
 logger = structlog.get_logger()
 
@@ -37,7 +39,8 @@ async def run(settings: Settings) -> None:
         bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
         catalog, horizon = Catalog(bus, shards), Horizon(log, shards)
         recall = RecallService(bus, catalog, horizon, StreamTransactions(client), profile, settings.rerank.top)
-        await Service(client, OrchestratorRole(recall, EnumerationService(log, catalog, horizon))).serve()
+        enumeration, schemas = EnumerationService(log, catalog, horizon), SchemaService(KvSchemas(client))
+        await Service(client, OrchestratorRole(recall, enumeration, schemas)).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

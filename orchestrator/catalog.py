@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from contracts import subjects, wire
-from contracts.base import MemoryId, Position
+from contracts.base import MemoryId, Position, epoch_ms
 from contracts.catalog import HydrateReply, HydrateRequest, ListPage, Row
 from contracts.errors import ErrorCode, Unavailable
 from contracts.memory import shard_of
@@ -33,16 +33,25 @@ class Catalog:
         request = HydrateRequest(project=project, ids=tuple(ids), lean=True, types=types)
         return await self._all_shards(request, positions, deadline)
 
-    async def page(self, page: ListPage, deadline: float) -> list[Row]:
-        """A page of every shard, unmerged. Raises Unavailable."""
+    async def listed(self, page: ListPage, deadline: float) -> list[Row]:
+        """The rows of a page from all shards in its order, one more than its limit where there are more. Raises
+        Unavailable."""
         rows: list[Row] = []
+        await all_of([partial(self._listed, shard, page, deadline, rows) for shard in range(self._shards)])
+        rows.sort(key=place_of, reverse=page.request.order == "newest")
+        return rows[: page.request.limit + 1]
 
-        async def ask(shard: int) -> None:
+    async def _listed(self, shard: int, page: ListPage, deadline: float, rows: list[Row]) -> None:
+        """A shard's part. Where a reply did not hold all, the rest is asked for: a row left out here would let the
+        page end after rows of other shards that come behind it."""
+        left = page.request.limit + 1
+        while True:
             reply = await self._request(shard, "list", wire.encode(page), deadline)
-            rows.extend(reply.rows)
-
-        await all_of([partial(ask, shard) for shard in range(self._shards)])
-        return rows
+            rows.extend(reply.rows[:left])
+            left -= len(reply.rows)
+            if not reply.more or left <= 0:
+                return
+            page = page.model_copy(update={"after": place_of(reply.rows[-1])})
 
     async def _all_shards(
         self, request: HydrateRequest, positions: Sequence[Position], deadline: float
@@ -81,3 +90,8 @@ class Catalog:
             raise Unavailable(
                 ErrorCode.UNAVAILABLE, "the catalog did not answer", shard=shard, fault=type(fault).__name__
             ) from None
+
+
+def place_of(row: Row) -> tuple[int, str]:
+    """Where a row stands in creation order."""
+    return epoch_ms(row.created_at), row.id

@@ -1,22 +1,28 @@
-"""The reads that rank nothing: list what is stored, inspect one memory's write story."""
+"""The reads that rank nothing: list what is stored, export it as a graph, inspect one memory's write story."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import time
+from collections.abc import Sequence
 
-import orjson
+import anyio.lowlevel
 
-from contracts.base import epoch_ms
+from contracts import wire
 from contracts.catalog import InspectReply, InspectRequest, ListPage, ListReply, ListRequest, Row, StoryEntry
-from contracts.errors import ErrorCode, InvalidRequest
+from contracts.graph import GraphFetchReply, GraphFetchRequest, union
 from contracts.memory import MemoryRecord
 from contracts.ports import Log
-from orchestrator.catalog import Catalog
+from orchestrator.catalog import Catalog, place_of
 from orchestrator.consistency import Horizon
+from orchestrator.cursor import binding_of, seal, unseal
+from orchestrator.graph_export import part_of
 
 TIMEOUT_S = 5.0
+GRAPH_TIMEOUT_S = 10.0
+#: Memories that a graph page asks of the catalog at once.
+GRAPH_STEP = 100
+#: A graph page ends before it is larger than this as JSON: the bus takes 1 MiB a message.
+MOST_GRAPH_BYTES = 700_000
 
 
 class EnumerationService:
@@ -26,15 +32,37 @@ class EnumerationService:
     async def list(self, project: str, request: ListRequest) -> ListReply:
         """One page over all shards. Raises InvalidRequest (STALE_CURSOR) for a cursor of other filters."""
         await self._horizon.check_project(project)
-        filters = _filters_hash(request)
-        after = _open_cursor(request.cursor, filters) if request.cursor else None
+        binding = binding_of(request)
+        after = unseal(request.cursor, binding) if request.cursor else None
         page = ListPage(project=project, request=request, after=after)
-        rows = await self._catalog.page(page, time.monotonic() + TIMEOUT_S)
-        rows.sort(key=lambda row: (epoch_ms(row.created_at), row.id), reverse=request.order == "newest")
+        rows = await self._catalog.listed(page, time.monotonic() + TIMEOUT_S)
         shown = rows[: request.limit]
-        return ListReply(
-            memories=tuple(shown), cursor=_cursor(shown[-1], filters) if len(rows) > len(shown) and shown else None
-        )
+        return ListReply(memories=tuple(shown), cursor=seal(shown[-1], binding) if len(rows) > len(shown) else None)
+
+    async def graph_fetch(self, project: str, request: GraphFetchRequest) -> GraphFetchReply:
+        """One page, over all shards; complete in itself. Raises NotFound (UNKNOWN_PROJECT), InvalidRequest
+        (STALE_CURSOR) and Unavailable when the catalog does not answer."""
+        await self._horizon.check_project(project)
+        deadline = time.monotonic() + GRAPH_TIMEOUT_S
+        binding = binding_of(request)
+        place = unseal(request.cursor, binding) if request.cursor else None
+        parts: list[GraphFetchReply] = []
+        last: Row | None = None
+        room, more = MOST_GRAPH_BYTES, True
+        while more and len(parts) < request.limit:
+            step = min(GRAPH_STEP, request.limit - len(parts))
+            listing = ListRequest(limit=step, order="oldest", include_tombstoned=request.include_tombstoned)
+            rows = await self._catalog.listed(ListPage(project=project, request=listing, after=place), deadline)
+            more = len(rows) > step
+            for row in rows[:step]:
+                part = part_of(row, request)
+                room -= len(wire.encode(part))
+                if room < 0 and parts:
+                    return _graph_page(parts, last, binding)
+                parts.append(part)
+                last, place = row, place_of(row)
+                await anyio.lowlevel.checkpoint()  # a page takes long enough to be felt by the recalls beside it
+        return _graph_page(parts, last if more else None, binding)
 
     async def inspect(self, project: str, request: InspectRequest) -> InspectReply:
         """A memory as the catalog has it and every state of it that the log holds. A foreign or unknown id is not
@@ -56,22 +84,6 @@ def _change(record: MemoryRecord) -> str:
     return "encoded" if record.version == 1 else "encoded again"
 
 
-def _filters_hash(request: ListRequest) -> str:
-    """What a cursor is bound to: everything but the page size and the cursor itself."""
-    fields = request.model_dump(mode="json", exclude={"cursor", "limit"})
-    return hashlib.sha256(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
-
-
-def _cursor(row: Row, filters: str) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([filters, epoch_ms(row.created_at), row.id])).decode()
-
-
-def _open_cursor(cursor: str, filters: str) -> tuple[int, str]:
-    try:
-        bound, created, memory_id = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
-        after = (int(created), str(memory_id))
-    except (ValueError, TypeError):
-        raise InvalidRequest(ErrorCode.STALE_CURSOR, "not a cursor of this service", field="cursor") from None
-    if bound != filters:
-        raise InvalidRequest(ErrorCode.STALE_CURSOR, "the cursor belongs to other filters", field="cursor")
-    return after
+def _graph_page(parts: Sequence[GraphFetchReply], last: Row | None, binding: str) -> GraphFetchReply:
+    cursor = seal(last, binding) if last else None
+    return union(parts).model_copy(update={"cursor": cursor})

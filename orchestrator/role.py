@@ -8,22 +8,35 @@ import anyio
 
 from contracts import subjects, wire
 from contracts.catalog import InspectRequest, ListRequest
+from contracts.graph import GraphFetchRequest
 from contracts.ports import Call, Endpoint
 from contracts.recall import RecallRequest
+from contracts.schema import DeclareRequest, SchemaRequest
 from orchestrator.enumerate import EnumerationService
 from orchestrator.recall import RecallService
+from orchestrator.schema import SchemaService
 
 
 class OrchestratorRole:
     name = "orchestrator"
 
-    def __init__(self, recall: RecallService, enumeration: EnumerationService) -> None:
-        self._recall_service, self._enumeration = recall, enumeration
+    def __init__(self, recall: RecallService, enumeration: EnumerationService, schemas: SchemaService) -> None:
+        self._recall_service, self._enumeration, self._schemas = recall, enumeration, schemas
         self._recalls = 0
 
     def endpoints(self) -> Sequence[Endpoint]:
-        handlers = {"recall": self._recall, "list": self._list, "inspect": self._inspect}
-        return [Endpoint(verb, subjects.verb("*", verb), "orchestrator", handle) for verb, handle in handlers.items()]
+        handlers = {
+            "recall": self._recall,
+            "list": self._list,
+            "inspect": self._inspect,
+            "graph_fetch": self._graph_fetch,
+            "schema.declare": self._declare,
+            "schema.get": self._schema,
+        }
+        return [
+            Endpoint(subjects.endpoint(verb), subjects.verb("*", verb), "orchestrator", handle)
+            for verb, handle in handlers.items()
+        ]
 
     def stats(self) -> dict[str, object]:
         return {"recalls": self._recalls}
@@ -46,6 +59,20 @@ class OrchestratorRole:
     async def _inspect(self, call: Call) -> bytes:
         project = _project(call)
         return wire.encode(await self._enumeration.inspect(project, wire.decode(InspectRequest, call.data)))
+
+    async def _graph_fetch(self, call: Call) -> bytes:
+        project = _project(call)
+        request = wire.decode(GraphFetchRequest, call.data or b"{}")
+        return wire.encode(await self._enumeration.graph_fetch(project, request))
+
+    async def _declare(self, call: Call) -> bytes:
+        project = _project(call)
+        return wire.encode(await self._schemas.declare(project, wire.decode(DeclareRequest, call.data)))
+
+    async def _schema(self, call: Call) -> bytes:
+        project = _project(call)
+        wire.decode(SchemaRequest, call.data or b"{}")
+        return wire.encode(await self._schemas.get(project))
 
 
 def _project(call: Call) -> str:

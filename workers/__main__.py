@@ -18,6 +18,7 @@ from infra.child import NOT_NEEDED
 from infra.nats_bus import NatsBus, connect
 from infra.nats_log import JetStreamLog
 from infra.nats_queue import JetStreamIngest, KvRequestIds
+from infra.nats_schemas import KvSchemas
 from infra.nats_txns import StreamTransactions
 from infra.service import Service
 from infra.settings import Settings
@@ -28,11 +29,13 @@ logger = structlog.get_logger()
 async def _encode(client: Client, settings: Settings) -> Role:
     from workers.encode.pipeline import EncodePipeline
     from workers.encode.transactions import Transactor
+    from workers.encode.vocabulary import Vocabularies
     from workers.encode.worker import EncodeWorker
     from workers.encode.writer import MemoryWriter
     from workers.extract import RuleExtractor
 
-    pipeline = EncodePipeline(NatsBus(client), RuleExtractor(), settings.log.shards)
+    vocabularies = Vocabularies(KvSchemas(client))
+    pipeline = EncodePipeline(NatsBus(client), RuleExtractor(), vocabularies, settings.log.shards)
     log = JetStreamLog(client, settings.log)
     writer = MemoryWriter(log, KvRequestIds(client))
     transactor = Transactor(StreamTransactions(client), log, writer)

@@ -14,7 +14,18 @@ from contracts import subjects, wire
 from contracts.catalog import HydrateReply, HydrateRequest, ListPage, ListRequest, NamesReply, NamesRequest, Row
 from contracts.encode import ForgetRequest
 from contracts.errors import ErrorCode, Unavailable
-from contracts.memory import Entity, MemoryKind, MemoryRecord, Relation, Statement, StatementKind, Tombstone, derive_id
+from contracts.memory import (
+    Edge,
+    EdgeKind,
+    Entity,
+    MemoryKind,
+    MemoryRecord,
+    Relation,
+    Statement,
+    StatementKind,
+    Tombstone,
+    derive_id,
+)
 from contracts.ports import Call, Entry
 from workers.catalog import CatalogStore, CatalogWorker
 from workers.catalog.worker import MOST_REPLY_BYTES, _page
@@ -80,12 +91,22 @@ class TestHydrate:
             metadata={"k": [1, None, "é"]}, entities=(Entity(name="Ana", aliases=("A",)),),
             statements=(says("Ana", "lives_in", "Rome"),), supersedes=(derive_id("z"),), vector="AAAA",
             relations=(Relation(**{"from": "Ana", "type": "knows", "to": "Bo"}),),
+            edges=(Edge(kind=EdgeKind.CAUSED, target=derive_id("y"), weight=-0.5),),
         )  # fmt: skip
         put(store, full)
         found = row(store, "a")
         for name in set(Row.model_fields) - {"position", "superseded_by", "superseded_at", "superseded_written"}:
             assert getattr(found, name) == getattr(full, name), name
         assert (found.position, found.event_time) == (1, WHEN - DAY)
+
+    def test_what_an_older_release_stored_is_read(self, tmp_path: Path, store: CatalogStore) -> None:
+        put(store, record("a", edges=(Edge(kind=EdgeKind.CAUSED, target=derive_id("y")),)))
+        with sqlite3.connect(tmp_path / "catalog" / "catalog.sqlite") as db:
+            db.execute("UPDATE memory SET doc = CAST(json_remove(doc, '$.edges') AS BLOB)")
+        db.close()
+        found = row(store, "a")
+        assert found is not None
+        assert found.edges == ()
 
     def test_the_order_asked_without_the_unknown(self, store: CatalogStore) -> None:
         put(store, record("a"), record("b"), record("c"))

@@ -12,6 +12,7 @@ from nats.aio.client import Client
 
 from contracts.client import MemoryClient
 from contracts.errors import ErrorCode, InvalidRequest
+from contracts.verbs import VERBS
 from tests.stack import Stack
 
 PROJECT = "bad-input"
@@ -78,6 +79,29 @@ RECALLS = [
     pytest.param({"cue": "a", "consistency": "Strong"}, "INVALID_REQUEST", id="unknown consistency"),
 ]
 
+GRAPHS = [
+    pytest.param({"limit": 0}, "OUT_OF_RANGE", id="limit 0"),
+    pytest.param({"limit": 501}, "OUT_OF_RANGE", id="limit 501"),
+    pytest.param({"include_memories": False}, "INVALID_REQUEST", id="edges without memories"),
+    pytest.param({"types": "Person"}, "INVALID_REQUEST", id="types a string"),
+    pytest.param({"layers": 3}, "UNKNOWN_FIELD", id="unknown field"),
+    pytest.param({"cursor": "x"}, "STALE_CURSOR", id="no cursor"),
+    pytest.param({"cursor": "\u00e9"}, "STALE_CURSOR", id="no cursor at all"),
+]
+
+DECLARES = [
+    pytest.param({"entity_types": [{"name": " "}]}, "INVALID_REQUEST", id="blank name"),
+    pytest.param({"entity_types": [{"name": "a"}, {"name": "A"}]}, "INVALID_REQUEST", id="twice"),
+    pytest.param({"entity_types": [{"name": f"t{n}"} for n in range(501)]}, "INVALID_REQUEST", id="too many"),
+    pytest.param({"extractors": []}, "UNKNOWN_FIELD", id="unknown section"),
+    pytest.param({"predicates": [{"name": "p"}]}, "INVALID_REQUEST", id="no kind"),
+    pytest.param(
+        {"relation_types": [{"name": "r", "symmetric": True, "cardinality": "one-to-many"}]},
+        "INVALID_REQUEST",
+        id="symmetric one-to-many",
+    ),
+]
+
 SYNTAX = [
     "/b testing",
     "a AND",
@@ -131,7 +155,7 @@ async def serves(link: Client) -> None:
     assert [member["id"] for member in reply["members"]] == [written["id"]]
 
 
-@pytest.mark.parametrize("verb", ["encode", "recall"])
+@pytest.mark.parametrize("verb", ["encode", "recall", "schema.declare"])
 @pytest.mark.parametrize(("data", "code"), MALFORMED)
 async def test_malformed(link: Client, verb: str, data: bytes, code: str) -> None:
     await refused(link, verb, data, code)
@@ -140,6 +164,17 @@ async def test_malformed(link: Client, verb: str, data: bytes, code: str) -> Non
 @pytest.mark.parametrize(("request_", "code"), ENCODES)
 async def test_encode_refuses(link: Client, request_: dict[str, Any], code: str) -> None:
     await refused(link, "encode", json.dumps(request_).encode(), code)
+
+
+@pytest.mark.parametrize(("request_", "code"), GRAPHS)
+async def test_graph_fetch_refuses(link: Client, request_: dict[str, Any], code: str) -> None:
+    await refused(link, "graph_fetch", json.dumps(request_).encode(), code)
+
+
+@pytest.mark.parametrize(("schema", "code"), DECLARES)
+async def test_declare_refuses(link: Client, schema: dict[str, Any], code: str) -> None:
+    await refused(link, "schema.declare", json.dumps({"schema": schema}).encode(), code)
+    assert (await ask(link, "schema.get", b""))["version"] == 0
 
 
 @pytest.mark.parametrize(("request_", "code"), RECALLS)
@@ -154,9 +189,14 @@ async def test_an_error_names_the_field(link: Client) -> None:
     assert reply["error"]["details"]["field"] == "top_k"
 
 
-@pytest.mark.parametrize("verb", ["recall", "list", "inspect"])
+@pytest.mark.parametrize("verb", ["recall", "list", "inspect", "graph_fetch"])
 async def test_reading_an_unknown_project(link: Client, verb: str) -> None:
-    data = {"recall": b'{"cue": "a"}', "list": b"{}", "inspect": json.dumps({"id": TARGET}).encode()}[verb]
+    data = {
+        "recall": b'{"cue": "a"}',
+        "list": b"{}",
+        "graph_fetch": b"{}",
+        "inspect": json.dumps({"id": TARGET}).encode(),
+    }[verb]
     reply = await ask(link, verb, data, "nobody-was-here")
     if verb == "inspect":
         assert reply["found"] is False
@@ -166,7 +206,7 @@ async def test_reading_an_unknown_project(link: Client, verb: str) -> None:
 
 
 @pytest.mark.parametrize("project", ["bad$name", "-dash", "p" * 65, "naïve"])
-@pytest.mark.parametrize("verb", ["encode", "forget", "recall", "list", "inspect"])
+@pytest.mark.parametrize("verb", [*VERBS])
 async def test_a_project_of_other_characters(link: Client, verb: str, project: str) -> None:
     await refused(link, verb, b'{"text": "a", "cue": "a"}', "INVALID_PROJECT", project)
 

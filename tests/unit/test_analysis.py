@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.lexical.analysis import analyse, tokens
+from workers.analysis import analyse, tokens
 from workers.lexical.cue import MAX_UNITS, read_cue
 from workers.lexical.evidence import idf
 

@@ -12,9 +12,9 @@ import orjson
 from contracts.base import MemoryId
 from contracts.catalog import Claim
 from contracts.names import normalise, spans
+from workers.analysis import stem, tokens
 from workers.catalog.supersession import REPLACES
-from workers.lexical.analysis import stem, tokens
-from workers.lexical.stopwords import STOP_WORDS
+from workers.stopwords import STOP_WORDS
 
 #: A longer cue names no more than this many things.
 MOST_SPANS = 500

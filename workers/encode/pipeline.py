@@ -20,6 +20,7 @@ from contracts.ports import Bus, BusFault
 from contracts.work import EmbedReply, EmbedRequest
 from workers.encode.digest import memory_id, request_digest
 from workers.encode.vectors import caller_vector
+from workers.encode.vocabulary import Vocabularies, Vocabulary
 from workers.extract import Extractor
 
 #: One embed request stays well under the bus's message size, there and back.
@@ -42,14 +43,19 @@ class EncodePipeline:
     """Builds records. Needs the embed role; does without the catalog's known names when it is away, as extraction
     never fails an encode."""
 
-    def __init__(self, bus: Bus, extractor: Extractor, shards: int) -> None:
-        self._bus, self._extractor, self._shards = bus, extractor, shards
+    def __init__(self, bus: Bus, extractor: Extractor, vocabularies: Vocabularies, shards: int) -> None:
+        self._bus, self._extractor, self._vocabularies, self._shards = bus, extractor, vocabularies, shards
 
     async def build(self, drafts: Sequence[Draft], deadline: float) -> list[MemoryRecord]:
         """One record a draft, in order. Raises Unavailable when the texts could not be embedded by the deadline, and
-        InvalidRequest for a caller's vector of a wrong dimension."""
+        InvalidRequest for a caller's vector of a wrong dimension or a name that the project's schema does not have."""
+        vocabularies = {project: await self._vocabularies.of(project) for project in {d.project for d in drafts}}
+        stated = [vocabularies[draft.project].check(draft.request) for draft in drafts]
         known = await self._known_all(drafts)
-        understood = [self._understand(draft, names) for draft, names in zip(drafts, known, strict=True)]
+        understood = [
+            self._understand(draft, statements, names, vocabularies[draft.project])
+            for draft, statements, names in zip(drafts, stated, known, strict=True)
+        ]
         texts = [draft.request.text for draft in drafts]
         for _, statements in understood:
             texts.extend(statement.sentence for statement in statements)
@@ -70,17 +76,20 @@ class EncodePipeline:
             records.append(record)
         return records
 
-    def _understand(self, draft: Draft, known: Known) -> tuple[tuple[Entity, ...], tuple[Statement, ...]]:
-        """The caller's entities and statements first; extraction adds entities, and statements where there are none."""
+    def _understand(
+        self, draft: Draft, stated: tuple[Statement, ...], known: Known, vocabulary: Vocabulary
+    ) -> tuple[tuple[Entity, ...], tuple[Statement, ...]]:
+        """The caller's entities and statements first; extraction adds entities, and statements where there are none,
+        less what the schema does not know."""
         request = draft.request
         found = self._extractor.extract(request.text, known)
         entities = {normalise(entity.name): entity for entity in request.entities}
         for relation in request.relations:
             for name in (relation.source, relation.target):
                 entities.setdefault(normalise(name), Entity(name=name))
-        for entity in found.entities:
+        for entity in vocabulary.known_entities(found.entities):
             entities.setdefault(normalise(entity.name), entity)
-        return tuple(entities.values()), request.statements or tuple(found.statements)
+        return tuple(entities.values()), stated or vocabulary.known_statements(found.statements)
 
     async def _known_all(self, drafts: Sequence[Draft]) -> list[Known]:
         """What the project knows of each draft's names; all are asked at once, so that a catalog that hangs costs a

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from workers.lexical.analysis import Token, tokens
-from workers.lexical.stopwords import STOP_WORDS
+from workers.analysis import Token, tokens
+from workers.stopwords import STOP_WORDS
 
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003134f]")
 

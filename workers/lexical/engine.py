@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from contracts.base import MemoryId
 from contracts.memory import MemoryRecord
-from workers.lexical.analysis import analyse
+from workers.analysis import analyse
 from workers.lexical.cue import Term
 
 EngineName = Literal["whoosh", "tantivy"]

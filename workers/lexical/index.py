@@ -15,7 +15,7 @@ from contracts.base import MemoryId, Position, Project
 from contracts.lanes import LaneQuery, LaneReply, ScoreQuery, ScoreReply
 from contracts.memory import MemoryRecord
 from contracts.ports import Entry
-from workers.lexical.analysis import analyse
+from workers.analysis import analyse
 from workers.lexical.cue import Term, read_cue
 from workers.lexical.engine import Document, Engine, EngineName, Found, digest, documents
 from workers.lexical.evidence import Judge
