@@ -14,9 +14,9 @@ from contracts import wire
 from contracts.client import MemoryClient
 from contracts.errors import MemlaneError, to_reply
 from infra import cli_render as render
-from infra import cli_schema
+from infra import cli_schema, cli_txn
 from infra import settings as settings_module
-from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, write_file
+from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, InTxn, ProjectName, Url, given, write_file
 from infra.cli_common import call as _call
 from infra.cli_common import show as _show
 from infra.cli_graph import graph
@@ -78,6 +78,7 @@ def encode(
     text: Annotated[str, typer.Argument(help="The memory's text, or - for standard input.")],
     project: ProjectName = DEFAULT_PROJECT,
     fields: Annotated[str, typer.Option("--fields", help="More request fields, as a JSON object.")] = "{}",
+    txn: InTxn = None,
     nats: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -86,7 +87,7 @@ def encode(
     Example: memlane encode "Ana now works at Globex" --fields '{"tags": ["people"]}'
     """
     text = sys.stdin.read() if text == "-" else text
-    more = wire.parse(fields.encode())
+    more = wire.parse(fields.encode()) | given(txn_id=txn)
     reply = _call(nats, project, lambda memory: memory.encode(text, **more))
     _show(reply, as_json, lambda: render.encoded(reply))
 
@@ -124,10 +125,12 @@ def recall(
     since: Annotated[str | None, typer.Option(help="Only events from this instant (RFC 3339 with zone).")] = None,
     until: Annotated[str | None, typer.Option(help="Only events up to this instant.")] = None,
     as_of: Annotated[str | None, typer.Option(help="As things stood at this instant.")] = None,
+    believed_at: Annotated[str | None, typer.Option(help="By what had been told at this instant.")] = None,
     subject: Annotated[str | None, typer.Option(help="Whom or what it is about.")] = None,
     superseded: Annotated[bool, typer.Option("--superseded", help="Also what newer memories replaced.")] = False,
     consistency: Annotated[str, typer.Option(help="Eventual or ReadAfterWrite.")] = "Eventual",
     deadline_ms: Annotated[int, typer.Option(help="Answer within this time.")] = 1000,
+    txn: InTxn = None,
     trace: Annotated[bool, typer.Option("--trace", help="Show what every lane and stage saw.")] = False,
     nats: Url = DEFAULT_URL,
     as_json: AsJson = False,
@@ -143,8 +146,9 @@ def recall(
         "deadline_ms": deadline_ms,
         "trace": trace,
     }
-    optional = {"session": session, "since": since, "until": until, "as_of": as_of, "subject": subject}
-    fields |= {name: value for name, value in optional.items() if value is not None}
+    fields |= given(
+        session=session, since=since, until=until, as_of=as_of, believed_at=believed_at, subject=subject, txn_id=txn
+    )
     reply = _call(nats, project, lambda memory: memory.recall(cue, **fields))
     _show(reply, as_json, lambda: render.answer(cue, reply))
 
@@ -163,8 +167,7 @@ def list_memories(
 
     Example: memlane list --limit 50
     """
-    fields: dict[str, Any] = {"limit": limit, "include_tombstoned": forgotten}
-    fields |= {name: value for name, value in {"cursor": cursor, "session": session}.items() if value is not None}
+    fields = {"limit": limit, "include_tombstoned": forgotten, **given(cursor=cursor, session=session)}
     reply = _call(nats, project, lambda memory: memory.list(**fields))
     _show(reply, as_json, lambda: render.listing(reply))
 
@@ -189,6 +192,7 @@ def forget(
     id: Annotated[str, typer.Argument(help="A memory's id.")],
     project: ProjectName = DEFAULT_PROJECT,
     hard: Annotated[bool, typer.Option("--hard", help="Erase text and vector for good.")] = False,
+    txn: InTxn = None,
     nats: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -196,7 +200,7 @@ def forget(
 
     Example: memlane forget k3j5x7q2...
     """
-    reply = _call(nats, project, lambda memory: memory.forget(id, mode="hard" if hard else "soft"))
+    reply = _call(nats, project, lambda memory: memory.forget(id, mode="hard" if hard else "soft", **given(txn_id=txn)))
     _show(reply, as_json, lambda: render.forgotten(reply))
 
 
@@ -218,6 +222,7 @@ def asyncapi(
 
 app.command()(graph)
 app.add_typer(cli_schema.app, name="schema")
+app.add_typer(cli_txn.app, name="txn")
 
 
 def main() -> None:

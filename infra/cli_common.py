@@ -17,6 +17,7 @@ from contracts.errors import ErrorCode, InvalidRequest
 Url = Annotated[str, typer.Option("--nats", envvar="NATS_URL", help="Where NATS is.")]
 ProjectName = Annotated[str, typer.Option("--project", "-p", envvar="MEMLANE_PROJECT", help="Whose memory.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the reply as JSON.")]
+InTxn = Annotated[str | None, typer.Option("--txn", help="Inside this transaction.")]
 DEFAULT_URL = "nats://127.0.0.1:4222"
 DEFAULT_PROJECT = "default"
 
@@ -29,6 +30,11 @@ def call(url: str, project: str, verb: Callable[[MemoryClient], Awaitable[Any]])
             return await verb(memory)
 
     return anyio.run(run)
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """Those fields that were given."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def show(reply: BaseModel, as_json: bool, readable: Callable[[], None]) -> None:
