@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from contracts.base import Instant, LaxMessage, MemoryId, Message, Name, Position, Project
-from contracts.memory import Entity, MemoryKind, Relation, Statement, Tombstone
+from contracts.memory import Edge, Entity, MemoryKind, Relation, Statement, Tombstone
 
 
 class Row(LaxMessage):
@@ -36,6 +36,7 @@ class Row(LaxMessage):
     entities: tuple[Entity, ...] = ()
     statements: tuple[Statement, ...] = ()
     relations: tuple[Relation, ...] = ()
+    edges: tuple[Edge, ...] = ()
     supersedes: tuple[MemoryId, ...] = ()
     superseded_by: MemoryId | None = None
     superseded_at: Instant | None = None
@@ -78,6 +79,35 @@ class NamesReply(LaxMessage):
     """Canonical name and type of each known name, by its normalised form."""
 
     known: dict[str, tuple[str, str]]
+
+
+class Moment(LaxMessage):
+    """A memory's place in its session: order is by event time, then creation, then position (times in epoch ms)."""
+
+    id: MemoryId
+    session: str
+    at: int
+    created: int
+    position: Position
+
+
+class NeighboursRequest(LaxMessage):
+    """Which memory of its session comes next after each of these (`after`), or came last before it (`before`), at most
+    `within_ms` away? Only standing ones count: not forgotten, not expired, not superseded."""
+
+    project: Project
+    moments: tuple[Moment, ...]
+    direction: Literal["after", "before"]
+    within_ms: int
+    min_position: Position = 0
+    remaining_ms: float = 1000.0
+
+
+class NeighboursReply(LaxMessage):
+    """`found[i]` is this shard's nearest neighbour of the request's moment i, where it has one."""
+
+    found: tuple[Moment | None, ...]
+    position: Position
 
 
 class ListRequest(Message):

@@ -1,4 +1,4 @@
-"""The encode role: verbs encode and forget, and the ingest queue."""
+"""The encode role: verbs encode, forget, link and unlink, and the ingest queue."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import structlog
 from contracts import subjects, wire
 from contracts.encode import EncodeRequest, ForgetRequest
 from contracts.errors import ErrorCode, MemlaneError
+from contracts.graph import LinkRequest, UnlinkRequest
 from contracts.memory import MemoryRecord
 from contracts.ports import Call, Endpoint, IngestMessage, IngestQueue
 from workers.encode.pipeline import Draft, EncodePipeline
@@ -41,7 +42,12 @@ class EncodeWorker:
         self._appends = anyio.CapacityLimiter(APPENDS_AT_ONCE)
 
     def endpoints(self) -> Sequence[Endpoint]:
-        handlers = {"encode": self._encode, "forget": self._forget}
+        handlers = {
+            "encode": self._encode,
+            "forget": self._forget,
+            "link": self._link,
+            "unlink": self._unlink,
+        }
         return [Endpoint(verb, subjects.verb("*", verb), "encode", handle) for verb, handle in handlers.items()]
 
     def stats(self) -> dict[str, object]:
@@ -66,9 +72,13 @@ class EncodeWorker:
         return wire.encode(reply)
 
     async def _forget(self, call: Call) -> bytes:
-        project = subjects.project_of(call.subject)
-        wire.check_project(project)
-        return wire.encode(await self._writer.forget(project, wire.decode(ForgetRequest, call.data)))
+        return wire.encode(await self._writer.forget(_project(call), wire.decode(ForgetRequest, call.data)))
+
+    async def _link(self, call: Call) -> bytes:
+        return wire.encode(await self._writer.link(_project(call), wire.decode(LinkRequest, call.data)))
+
+    async def _unlink(self, call: Call) -> bytes:
+        return wire.encode(await self._writer.unlink(_project(call), wire.decode(UnlinkRequest, call.data)))
 
     async def _ingest(self, messages: Sequence[IngestMessage]) -> None:
         """Encode a batch together. Each message ends acknowledged, given back, or in the dead letters: never lost."""
@@ -144,6 +154,12 @@ async def _hold(messages: Sequence[IngestMessage]) -> None:
             except Exception as failure:  # the link is down: what is given back meanwhile is encoded again, harmlessly
                 logger.warning("could not hold", action="hold_failed", error=str(failure))
                 break
+
+
+def _project(call: Call) -> str:
+    project = subjects.project_of(call.subject)
+    wire.check_project(project)
+    return project
 
 
 def _draft(project: str, data: bytes) -> Draft:
