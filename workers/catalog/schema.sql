@@ -20,10 +20,10 @@ CREATE INDEX IF NOT EXISTS supersession_source ON supersession (project, source)
 CREATE TABLE IF NOT EXISTS statement (
     project TEXT NOT NULL, memory TEXT NOT NULL, number INTEGER NOT NULL, subject TEXT NOT NULL,
     predicate TEXT NOT NULL, object TEXT NOT NULL, single INTEGER NOT NULL, since INTEGER NOT NULL,
-    position INTEGER NOT NULL,
+    created INTEGER NOT NULL, position INTEGER NOT NULL,
     PRIMARY KEY (project, memory, number)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS statement_slot ON statement (project, subject, predicate, since, position);
+CREATE INDEX IF NOT EXISTS statement_slot ON statement (project, subject, predicate, since, created, position);
 
 -- Names by normal form, once for every memory that mentions one.
 CREATE TABLE IF NOT EXISTS name (

@@ -12,15 +12,18 @@ import orjson
 import structlog
 
 from contracts.base import Position, epoch_ms
-from contracts.catalog import ListRequest, Row
+from contracts.catalog import ListRequest, Moment, NeighboursRequest, Row
 from contracts.memory import MemoryRecord
 from contracts.names import normalise
 from contracts.ports import Entry
+from workers.catalog.sessions import neighbour
 from workers.catalog.supersession import superseded_by
 
 logger = structlog.get_logger()
 
 _ROW_FIELDS = set(Row.model_fields) - {"position", "superseded_by", "superseded_at"}
+#: Of the tables; one more whenever they change.
+_VERSION = 2
 _SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
 
 
@@ -77,6 +80,14 @@ class CatalogStore:
             ids = [row[0] for row in self._db.execute(query, values)]
         return self.hydrate(project, ids)
 
+    def neighbours(self, request: NeighboursRequest) -> list[Moment | None]:
+        """Of each moment, the nearest standing memory of its session on one side."""
+        with self._lock:
+            return [
+                neighbour(self._db, request.project, moment, request.direction, request.within_ms)
+                for moment in request.moments
+            ]
+
     def known_names(self, project: str, names: Sequence[str]) -> dict[str, tuple[str, str]]:
         """Canonical form and type of the names that live memories mention; the oldest mention decides the form."""
         known: dict[str, tuple[str, str]] = {}
@@ -110,8 +121,8 @@ class CatalogStore:
             doc = orjson.dumps(record.model_dump(mode="json", include=_ROW_FIELDS, by_alias=True))
             created = epoch_ms(record.created_at)
             db.execute(
-                "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*key, position, created, record.kind, record.session, record.live, doc),
+                "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*key, position, created, record.kind, record.session, record.live, doc, epoch_ms(record.event_time)),
             )
         db.execute("DELETE FROM name WHERE project = ? AND memory = ?", key)
         if record.live:
@@ -136,7 +147,7 @@ class CatalogStore:
         )
         db.execute("DELETE FROM statement WHERE project = ? AND memory = ?", (project, memory_id))
         db.executemany(
-            "INSERT INTO statement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO statement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     project,
@@ -147,6 +158,7 @@ class CatalogStore:
                     normalise(statement.object),
                     statement.kind.single_valued,
                     epoch_ms(statement.valid_from) if statement.valid_from else at,
+                    epoch_ms(record.created_at),
                     position,
                 )
                 for number, statement in enumerate(record.statements)
@@ -155,7 +167,7 @@ class CatalogStore:
 
 
 def _open(file: Path) -> sqlite3.Connection:
-    """Open, or start afresh when the file is damaged: the log has it all."""
+    """Open, or start afresh when the file is damaged or of another version: the log has it all."""
     try:
         return _connect(file)
     except sqlite3.OperationalError:
@@ -173,7 +185,11 @@ def _connect(file: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing; after a power cut the log fills in the rest
         db.execute("PRAGMA secure_delete = ON")  # a hard forget must not leave the text in free pages
+        made, version = db.execute("SELECT count(*) > 0, user_version FROM sqlite_master, pragma_user_version").fetchone()
+        if made and version != _VERSION:
+            raise sqlite3.DatabaseError(f"tables of version {version}")
         db.executescript(_SCHEMA)
+        db.execute(f"PRAGMA user_version = {_VERSION}")
     except sqlite3.Error:
         db.close()
         raise

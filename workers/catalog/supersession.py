@@ -12,14 +12,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-#: Newest statement of the same slot with another object. Newer is by time of validity, then by position.
+#: Newest statement of the same slot with another object. Newer is by time of validity, then by the memory's creation,
+#: which a later state of it (a link) leaves as it was, then by position.
 _NEWER = """
 SELECT s.memory, s.number, s.single, n.memory, n.since
 FROM statement AS s LEFT JOIN statement AS n
   ON n.project = s.project AND n.subject = s.subject AND n.predicate = s.predicate AND n.single
-  AND n.object <> s.object AND n.memory <> s.memory AND (n.since, n.position) > (s.since, s.position)
+  AND n.object <> s.object AND n.memory <> s.memory AND (n.since, n.created, n.position) > (s.since, s.created, s.position)
 WHERE s.project = ? AND s.memory IN ({marks})
-ORDER BY s.memory, s.number, n.since DESC, n.position DESC
+ORDER BY s.memory, s.number, n.since DESC, n.created DESC, n.position DESC
 """
 
 
