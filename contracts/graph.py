@@ -10,7 +10,7 @@ from contracts.base import MAX_DEADLINE_MS, LaxMessage, MemoryId, Message, Name,
 from contracts.memory import EdgeKind, check_weight
 
 MAX_STEPS = 10
-MAX_BRANCHES = 1000
+MAX_BRANCHES = 256
 MAX_PATHS = 100
 MAX_EVIDENCE = 50
 DEFAULT_BUDGET_MS = 5000

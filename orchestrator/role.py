@@ -8,21 +8,33 @@ import anyio
 
 from contracts import subjects, wire
 from contracts.catalog import InspectRequest, ListRequest
+from contracts.graph import PlanRequest, ReasonRequest
 from contracts.ports import Call, Endpoint
 from contracts.recall import RecallRequest
 from orchestrator.enumerate import EnumerationService
+from orchestrator.plan import PlanService
+from orchestrator.reason import ReasonService
 from orchestrator.recall import RecallService
 
 
 class OrchestratorRole:
     name = "orchestrator"
 
-    def __init__(self, recall: RecallService, enumeration: EnumerationService) -> None:
+    def __init__(
+        self, recall: RecallService, enumeration: EnumerationService, plan: PlanService, reason: ReasonService
+    ) -> None:
         self._recall_service, self._enumeration = recall, enumeration
+        self._plan_service, self._reason_service = plan, reason
         self._recalls = 0
 
     def endpoints(self) -> Sequence[Endpoint]:
-        handlers = {"recall": self._recall, "list": self._list, "inspect": self._inspect}
+        handlers = {
+            "recall": self._recall,
+            "list": self._list,
+            "inspect": self._inspect,
+            "plan": self._plan,
+            "reason": self._reason,
+        }
         return [Endpoint(verb, subjects.verb("*", verb), "orchestrator", handle) for verb, handle in handlers.items()]
 
     def stats(self) -> dict[str, object]:
@@ -46,6 +58,15 @@ class OrchestratorRole:
     async def _inspect(self, call: Call) -> bytes:
         project = _project(call)
         return wire.encode(await self._enumeration.inspect(project, wire.decode(InspectRequest, call.data)))
+
+    async def _plan(self, call: Call) -> bytes:
+        project = _project(call)
+        return wire.encode(await self._plan_service.plan(project, wire.decode(PlanRequest, call.data), call.arrived))
+
+    async def _reason(self, call: Call) -> bytes:
+        project = _project(call)
+        request = wire.decode(ReasonRequest, call.data)
+        return wire.encode(await self._reason_service.reason(project, request, call.arrived))
 
 
 def _project(call: Call) -> str:

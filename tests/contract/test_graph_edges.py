@@ -94,9 +94,7 @@ async def test_a_cut_keeps_the_heaviest(bench: Bench) -> None:
 async def test_a_shard_tells_of_its_own_memories_only(bench: Bench) -> None:
     other = await bench.open(bench.shard + 1000, wipe=True)
     mine = bench.memory(1, edges=(edge(bench, EdgeKind.CAUSED, 3),))
-    theirs = bench.memory(2, edges=(edge(bench, EdgeKind.CAUSED, 3),)).model_copy(
-        update={"shard": bench.shard + 1000}
-    )
+    theirs = bench.memory(2, edges=(edge(bench, EdgeKind.CAUSED, 3),)).model_copy(update={"shard": bench.shard + 1000})
     await bench.apply(mine)
     await other.apply(bench.entries(theirs))
     assert (await ask(bench, "in", 3)).sources == (bench.id(1),)
