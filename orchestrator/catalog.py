@@ -25,7 +25,6 @@ from contracts.memory import shard_of
 from contracts.ports import Bus, BusFault
 from orchestrator.together import all_of
 
-
 R = TypeVar("R", bound=BaseModel)
 
 

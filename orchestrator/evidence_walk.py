@@ -24,7 +24,7 @@ DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A memory reached from a basis. `nodes` begins with the basis and ends with the memory; `for_claim` is its side."""
+    """A memory reached from a basis: `nodes` begins with the one and ends with the other; `for_claim` is its side."""
 
     score: float
     nodes: tuple[MemoryId, ...]

@@ -185,9 +185,8 @@ def _connect(file: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing; after a power cut the log fills in the rest
         db.execute("PRAGMA secure_delete = ON")  # a hard forget must not leave the text in free pages
-        made, version = db.execute(
-            "SELECT count(*) > 0, user_version FROM sqlite_master, pragma_user_version"
-        ).fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        made = db.execute("SELECT 1 FROM sqlite_master").fetchone()
         if made and version != _VERSION:
             raise sqlite3.DatabaseError(f"tables of version {version}")
         db.executescript(_SCHEMA)

@@ -18,7 +18,8 @@ _NEWER = """
 SELECT s.memory, s.number, s.single, n.memory, n.since
 FROM statement AS s LEFT JOIN statement AS n
   ON n.project = s.project AND n.subject = s.subject AND n.predicate = s.predicate AND n.single
-  AND n.object <> s.object AND n.memory <> s.memory AND (n.since, n.created, n.position) > (s.since, s.created, s.position)
+  AND n.object <> s.object AND n.memory <> s.memory
+  AND (n.since, n.created, n.position) > (s.since, s.created, s.position)
 WHERE s.project = ? AND s.memory IN ({marks})
 ORDER BY s.memory, s.number, n.since DESC, n.created DESC, n.position DESC
 """

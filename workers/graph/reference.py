@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from contracts.base import MemoryId, Position
 from contracts.lanes import EdgesQuery, EdgesReply, LaneQuery, LaneReply, ScoreQuery, ScoreReply
@@ -106,9 +107,9 @@ class ReferenceIndex:
         return ranking.scores(query.ids, anchors, self._links(anchors), mentioned, beside)
 
     async def edges(self, query: EdgesQuery) -> EdgesReply:
-        found = []
+        found: list[dict[str, Any]] = []
         for key in (key_of(query.project, memory) for memory in dict.fromkeys(query.ids)):
-            held = [
+            held: list[dict[str, Any]] = [
                 {"key": key, "source": facts.id, "kind": arrow.kind, "target": arrow.target, "weight": arrow.weight}
                 for facts in self._graph.facts.values()
                 for arrow in facts.arrows
