@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
 import typer
-from pydantic import BaseModel
 
 from contracts import wire
 from contracts.client import MemoryClient
 from contracts.errors import MemlaneError, to_reply
+from infra import cli_graph
 from infra import cli_render as render
 from infra import settings as settings_module
+from infra.cli_options import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, call, show
 
 app = typer.Typer(
     name="memlane",
@@ -25,12 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-
-Url = Annotated[str, typer.Option("--nats", envvar="NATS_URL", help="Where NATS is.")]
-ProjectName = Annotated[str, typer.Option("--project", "-p", envvar="MEMLANE_PROJECT", help="Whose memory.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the reply as JSON.")]
-DEFAULT_URL = "nats://127.0.0.1:4222"
-DEFAULT_PROJECT = "default"
 
 
 @app.command()
@@ -90,8 +84,8 @@ def encode(
     """
     text = sys.stdin.read() if text == "-" else text
     more = wire.parse(fields.encode())
-    reply = _call(nats, project, lambda memory: memory.encode(text, **more))
-    _show(reply, as_json, lambda: render.encoded(reply))
+    reply = call(nats, project, lambda memory: memory.encode(text, **more))
+    show(reply, as_json, lambda: render.encoded(reply))
 
 
 @app.command()
@@ -148,8 +142,8 @@ def recall(
     }
     optional = {"session": session, "since": since, "until": until, "as_of": as_of, "subject": subject}
     fields |= {name: value for name, value in optional.items() if value is not None}
-    reply = _call(nats, project, lambda memory: memory.recall(cue, **fields))
-    _show(reply, as_json, lambda: render.answer(cue, reply))
+    reply = call(nats, project, lambda memory: memory.recall(cue, **fields))
+    show(reply, as_json, lambda: render.answer(cue, reply))
 
 
 @app.command("list")
@@ -168,8 +162,8 @@ def list_memories(
     """
     fields: dict[str, Any] = {"limit": limit, "include_tombstoned": forgotten}
     fields |= {name: value for name, value in {"cursor": cursor, "session": session}.items() if value is not None}
-    reply = _call(nats, project, lambda memory: memory.list(**fields))
-    _show(reply, as_json, lambda: render.listing(reply))
+    reply = call(nats, project, lambda memory: memory.list(**fields))
+    show(reply, as_json, lambda: render.listing(reply))
 
 
 @app.command()
@@ -183,8 +177,8 @@ def inspect(
 
     Example: memlane inspect k3j5x7q2... --json
     """
-    reply = _call(nats, project, lambda memory: memory.inspect(id))
-    _show(reply, as_json, lambda: render.story(id, reply))
+    reply = call(nats, project, lambda memory: memory.inspect(id))
+    show(reply, as_json, lambda: render.story(id, reply))
 
 
 @app.command()
@@ -199,23 +193,11 @@ def forget(
 
     Example: memlane forget k3j5x7q2...
     """
-    reply = _call(nats, project, lambda memory: memory.forget(id, mode="hard" if hard else "soft"))
-    _show(reply, as_json, lambda: render.forgotten(reply))
+    reply = call(nats, project, lambda memory: memory.forget(id, mode="hard" if hard else "soft"))
+    show(reply, as_json, lambda: render.forgotten(reply))
 
 
-def _call(url: str, project: str, verb: Callable[[MemoryClient], Awaitable[Any]]) -> Any:
-    async def run() -> Any:
-        async with MemoryClient(url, project=project) as memory:
-            return await verb(memory)
-
-    return anyio.run(run)
-
-
-def _show(reply: BaseModel, as_json: bool, readable: Callable[[], None]) -> None:
-    if as_json:
-        print(wire.encode(reply).decode())
-    else:
-        readable()
+cli_graph.add_to(app)
 
 
 def main() -> None:
