@@ -27,6 +27,9 @@ from orchestrator.together import all_of
 
 R = TypeVar("R", bound=BaseModel)
 
+#: Kept back from a shard's time for the way home, so that one that is behind can say so.
+TRAVEL_MS = 2.0
+
 
 class Catalog:
     def __init__(self, bus: Bus, shards: int) -> None:
@@ -68,7 +71,7 @@ class Catalog:
             return earlier == (request.direction == "after")
 
         async def ask(shard: int) -> None:
-            left_ms = (deadline - time.monotonic()) * 1000
+            left_ms = (deadline - time.monotonic()) * 1000 - TRAVEL_MS
             part = request.model_copy(update={"min_position": positions[shard], "remaining_ms": left_ms})
             reply = await self._request(shard, "neighbours", part, NeighboursReply, deadline)
             for moment, found in zip(request.moments, reply.found, strict=True):
@@ -101,7 +104,7 @@ class Catalog:
     ) -> None:
         while ids:
             left = deadline - time.monotonic()
-            part = request.model_copy(update={"ids": tuple(ids), "remaining_ms": left * 1000})
+            part = request.model_copy(update={"ids": tuple(ids), "remaining_ms": left * 1000 - TRAVEL_MS})
             reply = await self._request(shard_of(ids[0], self._shards), "hydrate", part, HydrateReply, deadline)
             rows.update((row.id, row) for row in reply.rows)
             if not reply.more:

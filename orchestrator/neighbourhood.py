@@ -16,7 +16,7 @@ from contracts.lanes import EdgesQuery, EdgesReply, Lane
 from contracts.memory import EdgeKind, shard_of
 from contracts.ports import Bus, BusFault
 from orchestrator.arcs import Arc
-from orchestrator.catalog import Catalog
+from orchestrator.catalog import TRAVEL_MS, Catalog
 from orchestrator.together import all_of
 
 Direction = Literal["out", "in"]
@@ -118,7 +118,7 @@ class Neighbourhood:
             direction=direction,
             most=MOST_EDGES,
             min_position=self.scope.positions[shard],
-            remaining_ms=left * 1000,
+            remaining_ms=left * 1000 - TRAVEL_MS,
         )
         try:
             data = await self._bus.request(subjects.lane(Lane.GRAPH, shard, "edges"), wire.encode(query), left)

@@ -5,21 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-import anyio
+from anyio import to_thread
 
 from contracts.base import MemoryId
 from contracts.catalog import Row
 from contracts.graph import PlanPath, PlanReply, PlanRequest, PlanStep
 from contracts.ports import Bus
 from orchestrator.bidirectional import Bidirectional
+from orchestrator.budget import within
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
 from orchestrator.neighbourhood import Neighbourhood, Scope
 from orchestrator.paths import Path, ends_of
 from orchestrator.places import Places, check_places
 
-#: Beyond the budget, for what is under way to be cut off by the budget rather than by its own time, and for texts.
-GRACE_S = 1.0
+#: For the texts, beyond the budget.
+TEXTS_S = 1.0
 
 
 class PlanService:
@@ -36,16 +37,16 @@ class PlanService:
         check_places({"start": request.start, "goal": request.goal})
         await self._horizon.check_project(project)
         positions = await self._horizon.positions(project, request.consistency)
-        deadline = arrived + request.budget_ms / 1000
-        around = Neighbourhood(self._bus, self._catalog, Scope(project, request.session, positions, deadline + GRACE_S))
         search: Bidirectional | None = None
-        with anyio.move_on_at(deadline) as budget:
+        with within(arrived + request.budget_ms / 1000) as budget:
+            scope = Scope(project, request.session, positions, budget.deadline)
+            around = Neighbourhood(self._bus, self._catalog, scope)
             search = await self._begin(request, around)
-            while level := search.wanted():
+            while level := await to_thread.run_sync(search.wanted):  # it may think for a while in a dense graph
                 search.add(level, await around.arcs(level.ids, request.edge_kinds, level.direction))
-        found, exact = search.paths() if search else ([], True)
-        paths = await self._render(project, found, time.monotonic() + GRACE_S)
-        short = budget.cancelled_caught or around.cut or search is None or search.cut
+        found, exact = await to_thread.run_sync(search.paths) if search else ([], True)
+        paths = await self._render(project, found, time.monotonic() + TEXTS_S)
+        short = budget.spent or search is None or search.cut or around.cut
         return PlanReply(
             status="GoalReached" if paths else "BudgetExhausted" if short else "NoPathFound",
             paths=tuple(paths),

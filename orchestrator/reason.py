@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-import anyio
-
 from contracts.base import MemoryId
 from contracts.catalog import Row
 from contracts.graph import Basis, Evidence, ReasonReply, ReasonRequest
 from contracts.ports import Bus
+from orchestrator.budget import within
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
 from orchestrator.evidence_walk import IN_KINDS, OUT_KINDS, EvidenceWalk, Finding
@@ -18,8 +17,8 @@ from orchestrator.neighbourhood import Neighbourhood, Scope
 from orchestrator.places import Near, Places, check_places
 from orchestrator.together import both
 
-#: Beyond the budget, for what is under way to be cut off by the budget rather than by its own time, and for texts.
-GRACE_S = 1.0
+#: For the texts, beyond the budget.
+TEXTS_S = 1.0
 #: Memories whose edges are read at one level.
 WIDTH = 64
 
@@ -39,11 +38,11 @@ class ReasonService:
         check_places({"claim": request.claim})
         await self._horizon.check_project(project)
         positions = await self._horizon.positions(project, request.consistency)
-        deadline = arrived + request.budget_ms / 1000
-        around = Neighbourhood(self._bus, self._catalog, Scope(project, request.session, positions, deadline + GRACE_S))
         basis: Near = {}
         walk = EvidenceWalk({}, depth=request.depth, threshold=request.threshold, width=WIDTH)
-        with anyio.move_on_at(deadline) as budget:
+        with within(arrived + request.budget_ms / 1000) as budget:
+            scope = Scope(project, request.session, positions, budget.deadline)
+            around = Neighbourhood(self._bus, self._catalog, scope)
             basis = (await self._places.find({"claim": request.claim}, around))["claim"]
             walk = EvidenceWalk(basis, depth=request.depth, threshold=request.threshold, width=WIDTH)
             while not walk.done:
@@ -52,9 +51,9 @@ class ReasonService:
                 walk.add(outward + inward)
         supporting, contradicting = walk.sides(request.max_evidence)
         ids = dict.fromkeys([*basis, *(finding.id for finding in (*supporting, *contradicting))])
-        rows = await self._texts(project, list(ids), time.monotonic() + GRACE_S)
+        rows = await self._texts(project, list(ids), time.monotonic() + TEXTS_S)
         sides = _render(supporting, rows), _render(contradicting, rows)
-        short = budget.cancelled_caught or walk.cut or around.cut
+        short = budget.spent or walk.cut or around.cut
         return ReasonReply(
             status="BudgetExhausted" if short else "DepthLimitReached" if walk.depth_reached else "Complete",
             basis=tuple(

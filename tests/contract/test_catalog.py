@@ -273,6 +273,19 @@ class TestPosition:
         assert row(again, "a").text == "a"
         again.close()
 
+    def test_a_file_of_another_version_starts_afresh(self, tmp_path: Path) -> None:
+        store = CatalogStore(tmp_path, 0)
+        store.apply(HISTORY)
+        store.close()
+        with sqlite3.connect(tmp_path / "catalog.sqlite") as db:
+            db.execute("DROP TABLE statement")  # as an older release may have had another one
+            db.execute("PRAGMA user_version = 1")
+        db.close()
+        again = CatalogStore(tmp_path, 0)
+        assert again.position == 0
+        again.apply(HISTORY)
+        again.close()
+
     def test_a_file_in_use_is_not_a_damaged_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         store = CatalogStore(tmp_path, 0)
         store.apply(HISTORY)
