@@ -152,6 +152,14 @@ class TestSupersessionByStatements:
         assert row(store, "a").superseded_at == WHEN + 2 * DAY
         assert successor(store, "b") is None
 
+    def test_a_later_state_of_a_memory_is_no_newer_value(self, store: CatalogStore) -> None:
+        since = {"valid_from": WHEN}
+        old = stating("a", 0, says("Ana", "lives_in", "Rome", **since))
+        put(store, old, stating("b", 1, says("Ana", "lives_in", "Oslo", **since)))
+        assert successor(store, "a") == "b"
+        put(store, old.model_copy(update={"version": 2}))
+        assert (successor(store, "a"), successor(store, "b")) == ("b", None)
+
     def test_names_are_compared_in_normal_form(self, store: CatalogStore) -> None:
         put(
             store, stating("a", 0, says("Ana", "lives_in", "Rome")), stating("b", 2, says(" ANA ", "Lives in", "Oslo")),

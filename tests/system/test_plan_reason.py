@@ -11,7 +11,7 @@ import nats
 import pytest
 
 from contracts.client import MemoryClient
-from contracts.errors import ErrorCode, InvalidRequest, NotFound
+from contracts.errors import ErrorCode, NotFound
 from contracts.graph import PlanReply, ReasonReply
 from tests.stack import Stack
 from tests.system.test_main_job import noise
@@ -260,20 +260,6 @@ async def test_bad_input(stack: Stack, memory: MemoryClient) -> None:
             assert reply["error"]["code"] == "INVALID_PROJECT"
     finally:
         await link.close()
-
-
-async def test_the_number_of_edges_is_bounded(memory: MemoryClient) -> None:
-    targets = [(await memory.encode(text)).id for text in noise(2)]
-    others = [{"kind": "REFERENCES", "target": f"{number:03}".translate(LETTERS) + "b" * 23} for number in range(63)]
-    full = await memory.encode("A memory with many edges", edges=others)
-    await memory.link(full.id, "CAUSED", targets[0])
-    with pytest.raises(InvalidRequest) as caught:
-        await memory.link(full.id, "CAUSED", targets[1])
-    assert (caught.value.code, caught.value.details["limit"]) == (ErrorCode.OUT_OF_RANGE, 64)
-    assert (await memory.link(full.id, "CAUSED", targets[0], 0.5)).changed
-
-
-LETTERS = str.maketrans("0123456789", "abcdefghij")
 
 
 def memlane(stack: Stack, memory: MemoryClient, *words: str) -> str:

@@ -166,6 +166,19 @@ def test_it_stops_when_longer_paths_could_not_be_better() -> None:
     assert levels == 1
 
 
+@pytest.mark.parametrize(
+    ("arcs", "ends"),
+    [
+        ([Arc("a", CAUSED, "b", 0.1), *chain("a", "c", "b")], between("a", "b")),
+        ([Arc("e", CAUSED, "b"), *chain("a", "c", "b")], Ends({"a": 1.0, "e": 0.4}, {"b": 1.0})),
+    ],
+)
+def test_it_does_not_stop_while_a_longer_path_could_be_better(arcs: list[Arc], ends: Ends) -> None:
+    ones = dict.fromkeys(NODES, 1.0)
+    [path], _, _ = search(arcs, ends, ones, max_paths=1)
+    assert path.nodes == ("a", "c", "b")
+
+
 def test_a_level_that_is_too_wide_keeps_the_most_salient_and_says_so() -> None:
     arcs = [Arc("a", CAUSED, other) for other in "bcd"] + [Arc(other, CAUSED, "e") for other in "bcd"]
     arcs += [Arc("f", CAUSED, "g"), Arc("e", CAUSED, "g")]

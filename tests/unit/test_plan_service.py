@@ -12,10 +12,11 @@ import anyio
 import pytest
 
 from contracts import subjects
+from contracts.base import MAX_EDGES
 from contracts.errors import ErrorCode, InvalidRequest, NotFound, Unavailable
 from contracts.graph import PlanReply, PlanRequest, ReasonReply, ReasonRequest
 from contracts.lanes import Lane
-from contracts.memory import EdgeKind, MemoryRecord, shard_of
+from contracts.memory import Edge, EdgeKind, MemoryRecord, shard_of
 from contracts.ports import Call, Entry
 from tests.world import NOON, PROJECT, SHARDS, World
 
@@ -287,6 +288,17 @@ class TestLink:
         for call in (world.link, world.unlink):
             with pytest.raises(InvalidRequest):
                 await call("a", CAUSED, "a")
+
+    async def test_a_memory_has_so_many_edges_and_no_more(self, world: World) -> None:
+        await world.remember("b")
+        await world.remember("c")
+        edges = tuple(Edge(kind=CAUSED, target=world.id(f"t{number}")) for number in range(MAX_EDGES - 1))
+        await world.remember("a", edges=edges)
+        await world.link("a", CAUSED, "b")
+        with pytest.raises(InvalidRequest) as caught:
+            await world.link("a", CAUSED, "c")
+        assert (caught.value.code, caught.value.details["limit"]) == (ErrorCode.OUT_OF_RANGE, MAX_EDGES)
+        assert (await world.link("a", CAUSED, "b", 0.5)).changed
 
     async def test_writers_at_once_lose_no_edge(self, world: World) -> None:
         names = "bcdef"
