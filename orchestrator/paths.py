@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from contracts.base import MemoryId
 from orchestrator.arcs import Arc
@@ -34,14 +36,6 @@ class Ends:
     goals: Mapping[MemoryId, float]
 
 
-@dataclass(frozen=True, slots=True)
-class _Partial:
-    nodes: tuple[MemoryId, ...]
-    arcs: tuple[Arc, ...]
-    strength: float
-    salience: float
-
-
 def ends_of(starts: Mapping[MemoryId, float], goals: Mapping[MemoryId, float]) -> Ends:
     """The ends, where a memory that is near both texts stands at the one it is nearer to (the start, where it is as
     near to both). A memory does not leave an end that would be empty without it."""
@@ -62,75 +56,111 @@ def best_paths(
     onward: Onward, ends: Ends, salience: Mapping[MemoryId, float], max_steps: int, max_paths: int
 ) -> tuple[list[Path], bool]:
     """The best simple paths of at most `max_steps` arcs, in order (score, then fewer arcs, then ids), and whether all
-    that could be among them were looked at. A path begins at a start, ends at the first goal where it stops; it may
-    pass through other starts and goals."""
-    search = _BestFirst(onward, ends, salience, max_steps)
-    paths: list[Path] = []
-    for path in search.run():
-        paths.append(path)
-        if len(paths) == max_paths:
-            break
-    return paths, search.looks < MOST_LOOKS
+    that could be among them were looked at. A path may pass through other starts and goals on its way. Where there is
+    a path at all, at least one is found.
+    """
+    search = _BestFirst(onward, ends, salience)
+    lengths = search.lengths(max_steps)
+    paths = list(islice(search.run(lengths), max_paths))
+    exact = search.looks < MOST_LOOKS
+    if lengths and not paths:
+        # A walk of the least length passes no memory twice, so this one cannot go astray.
+        paths = list(islice(_BestFirst(onward, ends, salience).run(lengths[:1]), max_paths))
+    return paths, exact
+
+
+#: (-score or the best it may become, arcs in the end, nodes): what is taken from the heap first.
+_Entry = tuple[float, int, tuple[MemoryId, ...], tuple[Arc, ...], float]
 
 
 class _BestFirst:
-    """A*: a partial path is as good as the best that it could become, so complete ones come out in order."""
+    """A*. For paths of one length the logarithm of the score is a sum over arcs and nodes, so the best rest of a walk
+    is known beforehand; only that it may come back to a memory it passed is not, and makes the estimate too good."""
 
-    def __init__(self, onward: Onward, ends: Ends, salience: Mapping[MemoryId, float], max_steps: int) -> None:
-        self._onward, self._ends, self._salience, self._max_steps = onward, ends, salience, max_steps
-        self._left = _distances(onward, ends.goals)
-        self._best_goal = max(ends.goals.values(), default=0.0)
+    def __init__(self, onward: Onward, ends: Ends, salience: Mapping[MemoryId, float]) -> None:
+        self._onward, self._ends, self._salience = _between(onward, ends), ends, salience
+        self._rest: dict[int, list[dict[MemoryId, float]]] = {}
         self.looks = 0
 
-    def run(self) -> Iterator[Path]:
-        # (-score or bound, fewest arcs, nodes, 0 for complete): unique, so partials are never compared.
-        heap: list[tuple[float, int, tuple[MemoryId, ...], int, _Partial]] = []
-        for start in self._ends.starts:
-            self._push(heap, _Partial((start,), (), 1.0, self._salience[start]))
+    def lengths(self, most: int) -> list[int]:
+        """Those of walks from a start to a goal, at most `most`."""
+        level, found = set(self._ends.starts), []
+        for length in range(most + 1):
+            if level & self._ends.goals.keys():
+                found.append(length)
+            level = {target for node in level for target in self._onward.get(node, ())}
+        return found
+
+    def run(self, lengths: Iterable[int]) -> Iterator[Path]:
+        """Simple paths of these lengths, the best first."""
+        heap: list[_Entry] = []
+        for length in lengths:
+            self._rest[length] = self._rests(length)
+            for start, near in self._ends.starts.items():
+                value = _log(near) + _log(self._salience[start]) / (length + 1)
+                self._push(heap, length, (start,), (), value)
         while heap and self.looks < MOST_LOOKS:
-            key, _, nodes, open_, partial = heapq.heappop(heap)
-            if not open_:
-                yield Path(-key, nodes, partial.arcs)
+            key, length, nodes, arcs, value = heapq.heappop(heap)
+            if len(arcs) == length:
+                yield Path(-key, nodes, arcs)
                 continue
             for target, arc in self._onward.get(nodes[-1], {}).items():
-                if target not in nodes and target in self._left:
-                    self._push(heap, self._extended(partial, arc))
+                if target not in nodes:
+                    step = self._step(arc, length)
+                    self._push(heap, length, (*nodes, target), (*arcs, arc), value + step)
 
-    def _extended(self, partial: _Partial, arc: Arc) -> _Partial:
-        return _Partial(
-            (*partial.nodes, arc.target),
-            (*partial.arcs, arc),
-            partial.strength * arc.strength,
-            partial.salience * self._salience[arc.target],
-        )
+    def _push(
+        self, heap: list[_Entry], length: int, nodes: tuple[MemoryId, ...], arcs: tuple[Arc, ...], value: float
+    ) -> None:
+        """`value` is the logarithm of the score, but for the factor of the length, as far as the path has come."""
+        rest = self._rest[length][length - len(arcs)].get(nodes[-1])
+        if rest is not None:
+            self.looks += 1
+            bound = math.exp(value + rest) / (1 + length)
+            heapq.heappush(heap, (-round(bound, DIGITS), length, nodes, arcs, value))
 
-    def _push(self, heap: list[tuple[float, int, tuple[MemoryId, ...], int, _Partial]], partial: _Partial) -> None:
-        """Once as complete, where it is at a goal, and once as what may become of it."""
-        self.looks += 1
-        edges, last = len(partial.arcs), partial.nodes[-1]
-        near = self._ends.starts[partial.nodes[0]]
-        if last in self._ends.goals:
-            exact = score(edges, partial.strength, partial.salience) * near * self._ends.goals[last]
-            heapq.heappush(heap, (-round(exact, DIGITS), edges, partial.nodes, 0, partial))
-        onward = max(self._left.get(last, self._max_steps + 1), 1)
-        if edges + onward <= self._max_steps:
-            lengths = range(edges + onward, self._max_steps + 1)
-            bound = max(score(length, partial.strength, partial.salience) for length in lengths)
-            bound *= near * self._best_goal
-            heapq.heappush(heap, (-round(bound, DIGITS), edges + onward, partial.nodes, 1, partial))
+    def _rests(self, length: int) -> list[dict[MemoryId, float]]:
+        """By the number of arcs that are left, and node: the best that a walk from there to a goal adds."""
+        rests = [{goal: _log(near) for goal, near in self._ends.goals.items()}]
+        if not length:
+            return rests
+        steps = [(arc, self._step(arc, length)) for arcs in self._onward.values() for arc in arcs.values()]
+        for _ in range(length):
+            after = rests[-1]
+            rest: dict[MemoryId, float] = {}
+            for arc, step in steps:
+                if arc.target in after:
+                    value = step + after[arc.target]
+                    rest[arc.source] = max(rest.get(arc.source, value), value)
+            rests.append(rest)
+        return rests
+
+    def _step(self, arc: Arc, length: int) -> float:
+        return _log(arc.strength) / length + _log(self._salience[arc.target]) / (length + 1)
 
 
-def _distances(onward: Onward, goals: Mapping[MemoryId, float]) -> dict[MemoryId, int]:
-    """Arcs to the nearest goal, of every node that has a way to one."""
-    back: dict[MemoryId, list[MemoryId]] = {}
+def _between(onward: Onward, ends: Ends) -> Onward:
+    """The arcs that lie on some walk from a start to a goal: most of what a search reads leads nowhere."""
+    backward: dict[MemoryId, list[MemoryId]] = {}
     for source, targets in onward.items():
         for target in targets:
-            back.setdefault(target, []).append(source)
-    left = dict.fromkeys(goals, 0)
-    level = list(goals)
-    while level:
-        further = list(dict.fromkeys(source for node in level for source in back.get(node, ()) if source not in left))
-        for source in further:
-            left[source] = left[level[0]] + 1
-        level = further
-    return left
+            backward.setdefault(target, []).append(source)
+    useful = _reach(ends.starts, onward) & _reach(ends.goals, backward)
+    return {
+        source: {target: arc for target, arc in targets.items() if target in useful}
+        for source, targets in onward.items()
+        if source in useful
+    }
+
+
+def _reach(nodes: Iterable[MemoryId], steps: Mapping[MemoryId, Iterable[MemoryId]]) -> set[MemoryId]:
+    reached, left = set(nodes), list(nodes)
+    while left:
+        fresh = set(steps.get(left.pop(), ())) - reached
+        reached |= fresh
+        left.extend(fresh)
+    return reached
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf

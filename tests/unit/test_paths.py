@@ -189,16 +189,31 @@ def test_a_level_that_is_too_wide_keeps_the_most_salient_and_says_so() -> None:
     assert not search(arcs, between("a", "g"), salience)[1].cut
 
 
-def test_a_graph_with_more_paths_than_anybody_reads_is_answered_soon() -> None:
-    layers = [[f"{layer}-{number}" for number in range(25)] for layer in range(7)]
-    arcs = [Arc(one, CAUSED, two) for here, there in itertools.pairwise(layers) for one in here for two in there]
-    salience = dict.fromkeys((node for layer in layers for node in layer), 0.5)
+@pytest.mark.parametrize(("depth", "width"), [(7, 25), (9, 32), (10, 8)])
+def test_a_graph_with_more_paths_than_anybody_reads_is_answered_soon(depth: int, width: int) -> None:
+    layers = [[f"{layer}-{number}" for number in range(width)] for layer in range(depth)]
+    arcs = [Arc(one, CAUSED, two, 0.7) for here, there in itertools.pairwise(layers) for one in here for two in there]
     known = Arcs()
     known.add(arcs)
+    salience = dict.fromkeys((node for layer in layers for node in layer), 0.5)
     ends = Ends({"0-0": 1.0}, dict.fromkeys(layers[-1], 1.0))
     paths, exact = best_paths(known.onward(), ends, salience, 10, 5)
-    assert len(paths) == 5 or not exact
-    assert all(len(path.arcs) == 6 for path in paths)
+    assert exact
+    assert [path.nodes[:-1] for path in paths] == [tuple(f"{layer}-0" for layer in range(depth - 1))] * 5
+    assert [path.nodes[-1] for path in paths] == sorted(layers[-1])[:5]
+
+
+def test_where_there_is_a_path_one_is_found_however_many_walks_go_astray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heavy arcs among a dozen memories promise more than the light ones on the only way out."""
+    crowd = [f"c{number:02}" for number in range(12)]
+    arcs = [Arc(one, CAUSED, two) for one in crowd for two in crowd]
+    arcs += [Arc(crowd[0], CAUSED, "x", 0.01), Arc("x", CAUSED, "y", 0.01), Arc("y", CAUSED, "z", 0.01)]
+    salience = dict.fromkeys([*crowd, "x", "y", "z"], 0.5)
+    monkeypatch.setattr("orchestrator.paths.MOST_LOOKS", 50)
+    known = Arcs()
+    known.add(arcs)
+    paths, exact = best_paths(known.onward(), Ends({crowd[0]: 1.0}, {"z": 1.0}), salience, 10, 5)
+    assert ([path.nodes for path in paths], exact) == ([(crowd[0], "x", "y", "z")], False)
 
 
 def test_an_asserted_arc_wins_over_a_derived_one() -> None:
