@@ -57,24 +57,26 @@ class Neighbourhood:
 
     async def look(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         """Those of the ids that stand, in their order."""
-        fresh = [memory_id for memory_id in dict.fromkeys(ids) if memory_id not in self._seen]
-        if fresh:
-            scope = self.scope
-            rows = await self._catalog.facets(scope.project, fresh, False, scope.positions, scope.deadline)
-            self._seen.update(fresh)
-            self.standing.update((row.id, row) for row in rows.values() if self.stands(row))
-            self.salience.update((row.id, row.salience) for row in rows.values())
+        await self._read([memory_id for memory_id in dict.fromkeys(ids) if memory_id not in self._seen])
         return [memory_id for memory_id in ids if memory_id in self.standing]
 
-    async def named(self, field: str, memory_id: MemoryId) -> Row:
-        """A memory that must be there. Raises NotFound where it was never stored, is forgotten or expired."""
-        scope = self.scope
-        rows = await self._catalog.facets(scope.project, [memory_id], False, scope.positions, scope.deadline)
+    async def named(self, field: str, memory_id: MemoryId) -> None:
+        """Look at a memory that must be there. Raises NotFound where it was never stored, is forgotten or expired."""
+        rows = await self._read([memory_id])
         if memory_id not in rows or not self.exists(rows[memory_id]):
             raise NotFound(
                 ErrorCode.MEMORY_NOT_FOUND, f"{field}: no such memory in this project", field=field, id=memory_id
             )
-        return rows[memory_id]
+
+    async def _read(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Row]:
+        if not ids:
+            return {}
+        scope = self.scope
+        rows = await self._catalog.facets(scope.project, ids, False, scope.positions, scope.deadline)
+        self._seen.update(ids)
+        self.standing.update((row.id, row) for row in rows.values() if self.stands(row))
+        self.salience.update((row.id, row.salience) for row in rows.values())
+        return rows
 
     def exists(self, row: Row) -> bool:
         """Neither forgotten nor expired."""
