@@ -16,7 +16,7 @@ from contracts.base import MESSAGE_OVERHEAD
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
 from contracts.errors import ErrorCode, InvalidRequest, Unavailable
-from contracts.graph import (
+from contracts.edges import (
     LinkReply,
     LinkRequest,
     PlanReply,

@@ -13,10 +13,10 @@ import typer
 from contracts import wire
 from contracts.client import MemoryClient
 from contracts.errors import MemlaneError, to_reply
-from infra import cli_graph
+from infra import cli_edges
 from infra import cli_render as render
 from infra import settings as settings_module
-from infra.cli_options import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, call, show
+from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, call, show
 
 app = typer.Typer(
     name="memlane",
@@ -197,7 +197,7 @@ def forget(
     show(reply, as_json, lambda: render.forgotten(reply))
 
 
-cli_graph.add_to(app)
+cli_edges.add_to(app)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from contracts import subjects, wire
 from contracts.base import MAX_CUE_BYTES, MemoryId
 from contracts.errors import ErrorCode, Unavailable
-from contracts.graph import Place
+from contracts.edges import Place
 from contracts.lanes import Lane, LaneReply, LaneStatus
 from contracts.ports import Bus, BusFault
 from contracts.work import EmbedReply, EmbedRequest

@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from contracts.base import MemoryId
 from contracts.catalog import Row
-from contracts.graph import PlanPath, PlanReply, PlanRequest, PlanStep
+from contracts.edges import PlanPath, PlanReply, PlanRequest, PlanStep
 from contracts.ports import Bus
 from orchestrator.bidirectional import Bidirectional
 from orchestrator.budget import within

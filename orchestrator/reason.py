@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from contracts.base import MemoryId
 from contracts.catalog import Row
-from contracts.graph import Basis, Evidence, ReasonReply, ReasonRequest
+from contracts.edges import Basis, Evidence, ReasonReply, ReasonRequest
 from contracts.ports import Bus
 from orchestrator.budget import within
 from orchestrator.catalog import Catalog

@@ -8,7 +8,7 @@ import anyio
 
 from contracts import subjects, wire
 from contracts.catalog import InspectRequest, ListRequest
-from contracts.graph import PlanRequest, ReasonRequest
+from contracts.edges import PlanRequest, ReasonRequest
 from contracts.ports import Call, Endpoint
 from contracts.recall import RecallRequest
 from orchestrator.enumerate import EnumerationService

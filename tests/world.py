@@ -13,7 +13,7 @@ import numpy as np
 from contracts import subjects, wire
 from contracts.base import MemoryId, Position
 from contracts.encode import ForgetRequest
-from contracts.graph import LinkReply, LinkRequest, UnlinkRequest
+from contracts.edges import LinkReply, LinkRequest, UnlinkRequest
 from contracts.lanes import Lane, LaneQuery, LaneReply
 from contracts.memory import EdgeKind, MemoryRecord, derive_id, pack_vector, shard_of, unpack_vector
 from contracts.ports import Call, Endpoint, Entry, NoResponders, WrongPosition

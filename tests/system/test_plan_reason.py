@@ -12,7 +12,7 @@ import pytest
 
 from contracts.client import MemoryClient
 from contracts.errors import ErrorCode, NotFound
-from contracts.graph import PlanReply, ReasonReply
+from contracts.edges import PlanReply, ReasonReply
 from tests.stack import Stack
 from tests.system.test_main_job import noise
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.graph import Evidence
+from contracts.edges import Evidence
 from contracts.memory import EdgeKind
 from orchestrator.arcs import Arc
 from orchestrator.evidence_walk import DIGITS, IN_KINDS, OUT_KINDS, EvidenceWalk, Finding

@@ -14,7 +14,7 @@ import pytest
 from contracts import subjects
 from contracts.base import MAX_EDGES
 from contracts.errors import ErrorCode, InvalidRequest, NotFound, Unavailable
-from contracts.graph import PlanReply, PlanRequest, ReasonReply, ReasonRequest
+from contracts.edges import PlanReply, PlanRequest, ReasonReply, ReasonRequest
 from contracts.lanes import Lane
 from contracts.memory import Edge, EdgeKind, MemoryRecord, shard_of
 from contracts.ports import Call, Entry

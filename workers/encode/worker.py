@@ -11,7 +11,7 @@ import structlog
 from contracts import subjects, wire
 from contracts.encode import EncodeRequest, ForgetRequest
 from contracts.errors import ErrorCode, MemlaneError
-from contracts.graph import LinkRequest, UnlinkRequest
+from contracts.edges import LinkRequest, UnlinkRequest
 from contracts.memory import MemoryRecord
 from contracts.ports import Call, Endpoint, IngestMessage, IngestQueue
 from workers.encode.pipeline import Draft, EncodePipeline

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contracts.base import MAX_EDGES, MemoryId, now
 from contracts.encode import EncodeReply, ForgetReply, ForgetRequest
 from contracts.errors import Conflict, ErrorCode, InvalidRequest, NotFound, Unavailable
-from contracts.graph import LinkReply, LinkRequest, UnlinkRequest
+from contracts.edges import LinkReply, LinkRequest, UnlinkRequest
 from contracts.memory import Edge, EdgeKind, MemoryRecord, Tombstone
 from contracts.ports import Log, RequestIds, WrongPosition
 

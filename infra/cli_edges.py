@@ -10,9 +10,9 @@ import typer
 from rich.markup import escape
 
 from contracts.base import MEMORY_ID_PATTERN
-from contracts.graph import Evidence, LinkReply, PlanReply, PlanStep, ReasonReply
+from contracts.edges import Evidence, LinkReply, PlanReply, PlanStep, ReasonReply
 from contracts.memory import EdgeKind
-from infra.cli_options import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, call, show
+from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, call, show
 from infra.cli_render import console
 
 Source = Annotated[str, typer.Argument(help="The id of the memory where the edge begins.")]
