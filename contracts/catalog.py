@@ -122,6 +122,35 @@ class NamesReply(LaxMessage):
     known: dict[str, tuple[str, str]]
 
 
+class Moment(LaxMessage):
+    """A memory's place in its session: order is by event time, then creation, then position (times in epoch ms)."""
+
+    id: MemoryId
+    session: str
+    at: int
+    created: int
+    position: Position
+
+
+class NeighboursRequest(LaxMessage):
+    """Which memory of its session comes next after each of these (`after`), or came last before it (`before`), at most
+    `within_ms` away? Only standing ones count: not forgotten, not expired, not superseded."""
+
+    project: Project
+    moments: tuple[Moment, ...]
+    direction: Literal["after", "before"]
+    within_ms: int
+    min_position: Position = 0
+    remaining_ms: float = 1000.0
+
+
+class NeighboursReply(LaxMessage):
+    """`found[i]` is this shard's nearest neighbour of the request's moment i, where it has one."""
+
+    found: tuple[Moment | None, ...]
+    position: Position
+
+
 class ListRequest(Message):
     """Enumerate memories by creation time. The cursor belongs to its filters: with others it is STALE_CURSOR."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, TypeVar
@@ -16,9 +16,19 @@ from pydantic import BaseModel
 from contracts import subjects, wire
 from contracts.base import MESSAGE_OVERHEAD
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
+from contracts.edges import (
+    LinkReply,
+    LinkRequest,
+    PlanReply,
+    PlanRequest,
+    ReasonReply,
+    ReasonRequest,
+    UnlinkRequest,
+)
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
 from contracts.errors import ErrorCode, InvalidRequest, MemlaneError, Unavailable
 from contracts.graph import GraphFetchReply, GraphFetchRequest
+from contracts.memory import EdgeKind
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, Schema, SchemaRequest, VersionedSchema
 from contracts.txn import DEFAULT_TIMEOUT_S, AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
@@ -118,6 +128,23 @@ class MemoryClient:
 
     async def schema(self) -> VersionedSchema:
         return await self.call("schema.get", SchemaRequest(), VersionedSchema)
+
+    async def link(self, source: str, kind: EdgeKind | str, target: str, weight: float = 1.0) -> LinkReply:
+        fields = {"source": source, "kind": kind, "target": target, "weight": weight}
+        return await self.call("link", wire.validate(LinkRequest, fields), LinkReply)
+
+    async def unlink(self, source: str, kind: EdgeKind | str, target: str) -> LinkReply:
+        fields = {"source": source, "kind": kind, "target": target}
+        return await self.call("unlink", wire.validate(UnlinkRequest, fields), LinkReply)
+
+    async def plan(self, start: Mapping[str, str], goal: Mapping[str, str], **fields: Any) -> PlanReply:
+        """Each end is ``{"id": ...}`` or ``{"text": ...}``."""
+        request = wire.validate(PlanRequest, {"start": dict(start), "goal": dict(goal), **fields})
+        return await self.call("plan", request, PlanReply)
+
+    async def reason(self, claim: Mapping[str, str], **fields: Any) -> ReasonReply:
+        """The claim is ``{"id": ...}`` or ``{"text": ...}``."""
+        return await self.call("reason", wire.validate(ReasonRequest, {"claim": dict(claim), **fields}), ReasonReply)
 
     async def call(self, verb: str, request: BaseModel, reply: type[R]) -> R:
         """Any verb by name. A call that was cut off may or may not have been carried out: give writes a request_id,

@@ -23,7 +23,7 @@ from contracts.base import (
     TxnId,
     Unit,
 )
-from contracts.memory import Edge, Entity, MemoryKind, Relation, Statement
+from contracts.memory import AssertedEdge, Entity, MemoryKind, Relation, Statement
 
 
 class EncodeRequest(Message):
@@ -48,7 +48,7 @@ class EncodeRequest(Message):
     entities: Annotated[tuple[Entity, ...], Field(max_length=MAX_ENTITIES)] = ()
     statements: Annotated[tuple[Statement, ...], Field(max_length=MAX_STATEMENTS)] = ()
     relations: Annotated[tuple[Relation, ...], Field(max_length=MAX_STATEMENTS)] = ()
-    edges: Annotated[tuple[Edge, ...], Field(max_length=MAX_EDGES)] = ()
+    edges: Annotated[tuple[AssertedEdge, ...], Field(max_length=MAX_EDGES)] = ()
     supersedes: Annotated[tuple[MemoryId, ...], Field(max_length=MAX_EDGES)] = ()
     vector: tuple[float, ...] | None = None
     allow_duplicates: bool = False

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from contracts.base import LaxMessage, MemoryId, Position, Project
+from contracts.memory import EdgeKind
 
 
 class Lane(StrEnum):
@@ -79,4 +80,30 @@ class ScoreReply(LaxMessage):
 
     evidence: tuple[float, ...] = ()
     confirmed: tuple[bool, ...] = ()
+    took_ms: float = 0.0
+
+
+class EdgesQuery(LaxMessage):
+    """Ask one shard of the graph for edges that memories of that shard assert: those that begin at the given memories
+    (`out`) or end at them (`in`), at most `most` a given memory, the heaviest first."""
+
+    project: Project
+    ids: tuple[MemoryId, ...]
+    kinds: tuple[EdgeKind, ...]
+    direction: Literal["out", "in"]
+    most: int = 64
+    min_position: Position = 0
+    remaining_ms: float = 1000.0
+
+
+class EdgesReply(LaxMessage):
+    """Edge i goes from `sources[i]` to `targets[i]`; ordered by source, kind and target. The target may be a memory
+    that is forgotten or was never stored. `cut` says that a memory had more edges than were asked for."""
+
+    sources: tuple[MemoryId, ...] = ()
+    kinds: tuple[EdgeKind, ...] = ()
+    targets: tuple[MemoryId, ...] = ()
+    weights: tuple[float, ...] = ()
+    cut: bool = False
+    position: Position = 0
     took_ms: float = 0.0

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticKnownError
 
 from contracts.base import Instant, LaxMessage, MemoryId, Message, Name, Project, Unit
 from contracts.names import normalise, phrase
@@ -93,6 +94,26 @@ class Edge(Message):
     kind: EdgeKind
     target: MemoryId
     weight: Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)] = 1.0
+
+
+def check_weight(kind: EdgeKind, weight: float) -> float:
+    """The weight, when it suits the kind. Raises the pydantic error for a number out of range: a contradiction may be
+    anywhere in [-1, 1], all else is in [0, 1]."""
+    least = -1.0 if kind is EdgeKind.CONTRADICTS else 0.0
+    if not weight >= least:
+        raise PydanticKnownError("greater_than_equal", {"ge": least})
+    if weight > 1.0:
+        raise PydanticKnownError("less_than_equal", {"le": 1.0})
+    return weight
+
+
+def _suits(edge: Edge) -> Edge:
+    check_weight(edge.kind, edge.weight)
+    return edge
+
+
+#: An edge as a caller gives it. What is stored may be older than the rule, so `Edge` itself does not hold it.
+AssertedEdge = Annotated[Edge, AfterValidator(_suits)]
 
 
 class Tombstone(LaxMessage):

@@ -4,7 +4,8 @@
 |-------------------------------------------------|-------------------------------|----------------------------------|
 | memlane.v1.<project>.<verb>                     | orchestrators, encode workers | the verbs agents use             |
 | memlane.lane.v1.<lane>.<shard>.search / score   | that lane's replicas          | one shard of one lane            |
-| memlane.catalog.v1.<shard>.<op>                 | that shard's catalogs         | hydrate, claims, …              |
+| memlane.lane.v1.graph.<shard>.edges             | the graph lane's replicas     | edges of one shard's memories    |
+| memlane.catalog.v1.<shard>.<op>                 | that shard's catalogs         | hydrate, claims, names, list, …  |
 | memlane.work.v1.embed / rerank                  | embed and rerank workers      | models                           |
 | memlane.log.v1.<project>.<shard>.<memory id>    | stream MEMLANE_LOG            | full state of a memory           |
 | memlane.ingest.v1.<project>                     | stream MEMLANE_INGEST         | encode requests, fire and forget |

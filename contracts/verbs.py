@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
+from contracts.edges import LinkReply, LinkRequest, PlanReply, PlanRequest, ReasonReply, ReasonRequest, UnlinkRequest
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
 from contracts.graph import GraphFetchReply, GraphFetchRequest
 from contracts.recall import RecallReply, RecallRequest
@@ -29,9 +30,13 @@ VERBS: dict[str, Verb] = {
     "encode": Verb(EncodeRequest, EncodeReply, "encode", "Store one memory; answered after the log has it."),
     "forget": Verb(ForgetRequest, ForgetReply, "encode", "Forget one memory, softly or for good."),
     "recall": Verb(RecallRequest, RecallReply, "orchestrator", "Recall what matters to a cue: one memory, many, none."),
+    "link": Verb(LinkRequest, LinkReply, "encode", "Put an edge from one memory to another."),
+    "unlink": Verb(UnlinkRequest, LinkReply, "encode", "Take an edge away."),
     "txn.begin": Verb(BeginRequest, BeginReply, "encode", "Begin a transaction."),
     "txn.commit": Verb(EndRequest, CommitReply, "encode", "Write all of a transaction at once."),
     "txn.abort": Verb(EndRequest, AbortReply, "encode", "Drop all of a transaction."),
+    "plan": Verb(PlanRequest, PlanReply, "orchestrator", "Paths from a start to a goal over the memories' edges."),
+    "reason": Verb(ReasonRequest, ReasonReply, "orchestrator", "What supports a claim, and what contradicts it."),
     "list": Verb(ListRequest, ListReply, "orchestrator", "Enumerate memories by creation time."),
     "inspect": Verb(InspectRequest, InspectReply, "orchestrator", "One memory and its write story."),
     "graph_fetch": Verb(GraphFetchRequest, GraphFetchReply, "orchestrator", "Export the typed graph, page by page."),

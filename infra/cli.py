@@ -13,12 +13,21 @@ import typer
 from contracts import wire
 from contracts.client import MemoryClient
 from contracts.errors import MemlaneError, to_reply
+from infra import cli_edges, cli_schema, cli_txn
 from infra import cli_render as render
-from infra import cli_schema, cli_txn
 from infra import settings as settings_module
-from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, InTxn, ProjectName, Url, given, write_file
-from infra.cli_common import call as _call
-from infra.cli_common import show as _show
+from infra.cli_common import (
+    DEFAULT_PROJECT,
+    DEFAULT_URL,
+    AsJson,
+    InTxn,
+    ProjectName,
+    Url,
+    call,
+    given,
+    show,
+    write_file,
+)
 from infra.cli_graph import graph
 
 app = typer.Typer(
@@ -88,8 +97,8 @@ def encode(
     """
     text = sys.stdin.read() if text == "-" else text
     more = wire.parse(fields.encode()) | given(txn_id=txn)
-    reply = _call(nats, project, lambda memory: memory.encode(text, **more))
-    _show(reply, as_json, lambda: render.encoded(reply))
+    reply = call(nats, project, lambda memory: memory.encode(text, **more))
+    show(reply, as_json, lambda: render.encoded(reply))
 
 
 @app.command()
@@ -149,8 +158,8 @@ def recall(
     fields |= given(
         session=session, since=since, until=until, as_of=as_of, believed_at=believed_at, subject=subject, txn_id=txn
     )
-    reply = _call(nats, project, lambda memory: memory.recall(cue, **fields))
-    _show(reply, as_json, lambda: render.answer(cue, reply))
+    reply = call(nats, project, lambda memory: memory.recall(cue, **fields))
+    show(reply, as_json, lambda: render.answer(cue, reply))
 
 
 @app.command("list")
@@ -168,8 +177,8 @@ def list_memories(
     Example: memlane list --limit 50
     """
     fields = {"limit": limit, "include_tombstoned": forgotten, **given(cursor=cursor, session=session)}
-    reply = _call(nats, project, lambda memory: memory.list(**fields))
-    _show(reply, as_json, lambda: render.listing(reply))
+    reply = call(nats, project, lambda memory: memory.list(**fields))
+    show(reply, as_json, lambda: render.listing(reply))
 
 
 @app.command()
@@ -183,8 +192,8 @@ def inspect(
 
     Example: memlane inspect k3j5x7q2... --json
     """
-    reply = _call(nats, project, lambda memory: memory.inspect(id))
-    _show(reply, as_json, lambda: render.story(id, reply))
+    reply = call(nats, project, lambda memory: memory.inspect(id))
+    show(reply, as_json, lambda: render.story(id, reply))
 
 
 @app.command()
@@ -200,8 +209,8 @@ def forget(
 
     Example: memlane forget k3j5x7q2...
     """
-    reply = _call(nats, project, lambda memory: memory.forget(id, mode="hard" if hard else "soft", **given(txn_id=txn)))
-    _show(reply, as_json, lambda: render.forgotten(reply))
+    reply = call(nats, project, lambda memory: memory.forget(id, mode="hard" if hard else "soft", **given(txn_id=txn)))
+    show(reply, as_json, lambda: render.forgotten(reply))
 
 
 @app.command()
@@ -221,6 +230,7 @@ def asyncapi(
 
 
 app.command()(graph)
+cli_edges.add_to(app)
 app.add_typer(cli_schema.app, name="schema")
 app.add_typer(cli_txn.app, name="txn")
 

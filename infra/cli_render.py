@@ -104,6 +104,7 @@ def story(memory_id: str, reply: InspectReply) -> None:
         "entities": ", ".join(f"{entity.name} ({entity.type})" for entity in row.entities),
         "statements": "; ".join(statement.sentence for statement in row.statements),
         "relations": "; ".join(relation.sentence for relation in row.relations),
+        "edges": "; ".join(f"{edge.kind} {edge.target} ({edge.weight:g})" for edge in row.edges),
         "superseded by": row.superseded_by,
     }  # fmt: skip
     for name, value in facts.items():

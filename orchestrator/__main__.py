@@ -19,7 +19,9 @@ from infra.settings import Settings
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
 from orchestrator.enumerate import EnumerationService
+from orchestrator.plan import PlanService
 from orchestrator.profiles import PROFILES
+from orchestrator.reason import ReasonService
 from orchestrator.recall import RecallService
 from orchestrator.role import OrchestratorRole
 from orchestrator.schema import SchemaService
@@ -39,8 +41,14 @@ async def run(settings: Settings) -> None:
         bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
         catalog, horizon = Catalog(bus, shards), Horizon(log, shards)
         recall = RecallService(bus, catalog, horizon, StreamTransactions(client), profile, settings.rerank.top)
-        enumeration, schemas = EnumerationService(log, catalog, horizon), SchemaService(KvSchemas(client))
-        await Service(client, OrchestratorRole(recall, enumeration, schemas)).serve()
+        role = OrchestratorRole(
+            recall,
+            EnumerationService(log, catalog, horizon),
+            SchemaService(KvSchemas(client)),
+            PlanService(bus, catalog, horizon),
+            ReasonService(bus, catalog, horizon),
+        )
+        await Service(client, role).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

@@ -5,14 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeVar
+
+from pydantic import BaseModel
 
 from contracts import subjects, wire
 from contracts.base import MemoryId, Position, epoch_ms
-from contracts.catalog import HydrateReply, HydrateRequest, ListPage, Row
+from contracts.catalog import (
+    HydrateReply,
+    HydrateRequest,
+    ListPage,
+    Moment,
+    NeighboursReply,
+    NeighboursRequest,
+    Row,
+)
 from contracts.errors import ErrorCode, Unavailable
 from contracts.memory import shard_of
 from contracts.ports import Bus, BusFault
 from orchestrator.together import all_of
+
+R = TypeVar("R", bound=BaseModel)
+
+#: Kept back from a shard's time for the way home, so that one that is behind can say so.
+TRAVEL_MS = 2.0
 
 
 class Catalog:
@@ -46,12 +62,34 @@ class Catalog:
         page end after rows of other shards that come behind it."""
         left = page.request.limit + 1
         while True:
-            reply = await self._request(shard, "list", wire.encode(page), deadline)
+            reply = await self._request(shard, "list", page, HydrateReply, deadline)
             rows.extend(reply.rows[:left])
             left -= len(reply.rows)
             if not reply.more or left <= 0:
                 return
             page = page.model_copy(update={"after": place_of(reply.rows[-1])})
+
+    async def neighbours(
+        self, request: NeighboursRequest, positions: Sequence[Position], deadline: float
+    ) -> dict[MemoryId, Moment]:
+        """The nearest neighbour in its session of each of the request's moments that has one. Raises Unavailable."""
+        nearest: dict[MemoryId, Moment] = {}
+
+        def nearer(one: Moment, other: Moment) -> bool:
+            earlier = (one.at, one.created, one.position) < (other.at, other.created, other.position)
+            return earlier == (request.direction == "after")
+
+        async def ask(shard: int) -> None:
+            left_ms = (deadline - time.monotonic()) * 1000 - TRAVEL_MS
+            part = request.model_copy(update={"min_position": positions[shard], "remaining_ms": left_ms})
+            reply = await self._request(shard, "neighbours", part, NeighboursReply, deadline)
+            for moment, found in zip(request.moments, reply.found, strict=True):
+                best = nearest.get(moment.id)
+                if found and (best is None or nearer(found, best)):
+                    nearest[moment.id] = found
+
+        await all_of([partial(ask, shard) for shard in range(self._shards)])
+        return nearest
 
     async def _all_shards(
         self, request: HydrateRequest, positions: Sequence[Position], deadline: float
@@ -75,21 +113,22 @@ class Catalog:
     ) -> None:
         while ids:
             left = deadline - time.monotonic()
-            part = request.model_copy(update={"ids": tuple(ids), "remaining_ms": left * 1000})
-            reply = await self._request(shard_of(ids[0], self._shards), "hydrate", wire.encode(part), deadline)
+            part = request.model_copy(update={"ids": tuple(ids), "remaining_ms": left * 1000 - TRAVEL_MS})
+            reply = await self._request(shard_of(ids[0], self._shards), "hydrate", part, HydrateReply, deadline)
             rows.update((row.id, row) for row in reply.rows)
             if not reply.more:
                 return
             ids = ids[ids.index(reply.rows[-1].id) + 1 :]
 
-    async def _request(self, shard: int, op: str, data: bytes, deadline: float) -> HydrateReply:
+    async def _request(self, shard: int, op: str, request: BaseModel, reply: type[R], deadline: float) -> R:
         left = max(deadline - time.monotonic(), 0.001)
         try:
-            return wire.decode_reply(HydrateReply, await self._bus.request(subjects.catalog(shard, op), data, left))
+            data = await self._bus.request(subjects.catalog(shard, op), wire.encode(request), left)
         except BusFault as fault:
             raise Unavailable(
                 ErrorCode.UNAVAILABLE, "the catalog did not answer", shard=shard, fault=type(fault).__name__
             ) from None
+        return wire.decode_reply(reply, data)
 
 
 def place_of(row: Row) -> tuple[int, str]:

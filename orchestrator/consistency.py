@@ -36,6 +36,10 @@ class Horizon:
         while len(self._projects) > MOST_PROJECTS:
             self._projects.popitem(last=False)
 
+    async def positions(self, project: str, consistency: str) -> list[Position]:
+        """Per shard, what a read of this consistency waits for."""
+        return await self.required(project, None) if consistency == "ReadAfterWrite" else self.anywhere
+
     async def required(self, project: str, position: Position | None) -> list[Position]:
         """Per shard, what must be applied before the project may be read: all of it now, or all of it up to
         `position`. A shard whose last record of the project is below `position` has nothing more to wait for."""

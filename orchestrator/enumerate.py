@@ -71,16 +71,23 @@ class EnumerationService:
         if not story:
             return InspectReply(found=False)
         rows = await self._catalog.hydrate(project, [request.id], self._horizon.anywhere, time.monotonic() + TIMEOUT_S)
+        before = [None, *(record for _, record in story)]
         entries = tuple(
-            StoryEntry(position=position, version=record.version, at=record.changed_at, change=_change(record))
-            for position, record in story
+            StoryEntry(position=position, version=record.version, at=record.changed_at, change=_change(record, last))
+            for (position, record), last in zip(story, before, strict=False)
         )
         return InspectReply(found=True, memory=rows.get(request.id), story=entries)
 
 
-def _change(record: MemoryRecord) -> str:
+def _change(record: MemoryRecord, before: MemoryRecord | None) -> str:
+    """What was done to the memory, told from its state and the one before it (None: the log holds none)."""
     if record.tombstone:
         return f"forgotten ({record.tombstone.mode})"
+    if before is not None and before.live:
+        held = {(edge.kind, edge.target) for edge in before.edges}
+        return "unlinked" if held - {(edge.kind, edge.target) for edge in record.edges} else "linked"
+    if before is None and record.version > 1:
+        return "changed"  # the log no longer holds the state before
     return "encoded" if record.version == 1 else "encoded again"
 
 

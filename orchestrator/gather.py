@@ -85,7 +85,7 @@ async def _ask_lane(
 
     async def ask(shard: int) -> None:
         try:
-            replies[shard] = await _ask_shard(bus, lane, shard, question, gathered.vector, deadline)
+            replies[shard] = await ask_shard(bus, lane, shard, question, gathered.vector, deadline)
         except Exception as error:
             replies[shard] = error
 
@@ -101,7 +101,7 @@ async def _ask_lane(
             gathered.exhausted.add((lane, shard))
 
 
-async def _ask_shard(bus: Bus, lane: Lane, shard: int, question: Question, vector: str, deadline: float) -> LaneReply:
+async def ask_shard(bus: Bus, lane: Lane, shard: int, question: Question, vector: str, deadline: float) -> LaneReply:
     left = deadline - time.monotonic()
     query = LaneQuery(
         project=question.project,

@@ -8,11 +8,14 @@ import anyio
 
 from contracts import subjects, wire
 from contracts.catalog import InspectRequest, ListRequest
+from contracts.edges import PlanRequest, ReasonRequest
 from contracts.graph import GraphFetchRequest
 from contracts.ports import Call, Endpoint
 from contracts.recall import RecallRequest
 from contracts.schema import DeclareRequest, SchemaRequest
 from orchestrator.enumerate import EnumerationService
+from orchestrator.plan import PlanService
+from orchestrator.reason import ReasonService
 from orchestrator.recall import RecallService
 from orchestrator.schema import SchemaService
 
@@ -20,8 +23,16 @@ from orchestrator.schema import SchemaService
 class OrchestratorRole:
     name = "orchestrator"
 
-    def __init__(self, recall: RecallService, enumeration: EnumerationService, schemas: SchemaService) -> None:
+    def __init__(
+        self,
+        recall: RecallService,
+        enumeration: EnumerationService,
+        schemas: SchemaService,
+        plan: PlanService,
+        reason: ReasonService,
+    ) -> None:
         self._recall_service, self._enumeration, self._schemas = recall, enumeration, schemas
+        self._plan_service, self._reason_service = plan, reason
         self._recalls = 0
 
     def endpoints(self) -> Sequence[Endpoint]:
@@ -29,6 +40,8 @@ class OrchestratorRole:
             "recall": self._recall,
             "list": self._list,
             "inspect": self._inspect,
+            "plan": self._plan,
+            "reason": self._reason,
             "graph_fetch": self._graph_fetch,
             "schema.declare": self._declare,
             "schema.get": self._schema,
@@ -73,6 +86,15 @@ class OrchestratorRole:
         project = _project(call)
         wire.decode(SchemaRequest, call.data or b"{}")
         return wire.encode(await self._schemas.get(project))
+
+    async def _plan(self, call: Call) -> bytes:
+        project = _project(call)
+        return wire.encode(await self._plan_service.plan(project, wire.decode(PlanRequest, call.data), call.arrived))
+
+    async def _reason(self, call: Call) -> bytes:
+        project = _project(call)
+        request = wire.decode(ReasonRequest, call.data)
+        return wire.encode(await self._reason_service.reason(project, request, call.arrived))
 
 
 def _project(call: Call) -> str:

@@ -82,13 +82,13 @@ async def _lexical(client: Client, settings: Settings) -> Role:
 
 async def _graph(client: Client, settings: Settings) -> Role:
     from workers.graph.index import GraphIndex
-    from workers.lane import LaneWorker
+    from workers.graph.worker import GraphWorker
 
     graph = settings.graph
     index = await GraphIndex.open(
         graph.uri or "", graph.user, graph.password.get_secret_value(), graph.database, settings.shard
     )
-    return LaneWorker(Lane.GRAPH, settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
+    return GraphWorker(settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
 
 
 ROLES: dict[str, Callable[[Client, Settings], Awaitable[Role]]] = {

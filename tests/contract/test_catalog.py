@@ -179,6 +179,13 @@ class TestSupersessionByStatements:
         assert row(store, "a").superseded_at == WHEN + 2 * DAY
         assert successor(store, "b") is None
 
+    def test_a_later_state_of_a_memory_is_no_newer_value(self, store: CatalogStore) -> None:
+        old = stating("a", 0, says("Ana", "lives_in", "Rome"), occurred_at=WHEN)
+        put(store, old, stating("b", 1, says("Ana", "lives_in", "Oslo"), occurred_at=WHEN))
+        assert successor(store, "a") == "b"
+        put(store, old.model_copy(update={"version": 2}))
+        assert (successor(store, "a"), successor(store, "b")) == ("b", None)
+
     def test_names_are_compared_in_normal_form(self, store: CatalogStore) -> None:
         put(
             store, stating("a", 0, says("Ana", "lives_in", "Rome")), stating("b", 2, says(" ANA ", "Lives in", "Oslo")),
@@ -325,6 +332,19 @@ class TestPosition:
         assert (again.position, row(again, "a")) == (0, None)
         again.apply(HISTORY)
         assert row(again, "a").text == "a"
+        again.close()
+
+    def test_a_file_of_another_version_starts_afresh(self, tmp_path: Path) -> None:
+        store = CatalogStore(tmp_path, 0)
+        store.apply(HISTORY)
+        store.close()
+        with sqlite3.connect(tmp_path / "catalog.sqlite") as db:
+            db.execute("DROP TABLE statement")  # as an older release may have had another one
+            db.execute("PRAGMA user_version = 1")
+        db.close()
+        again = CatalogStore(tmp_path, 0)
+        assert again.position == 0
+        again.apply(HISTORY)
         again.close()
 
     def test_a_file_in_use_is_not_a_damaged_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,11 @@
 -- One row a memory; `doc` is its contracts.catalog.Row as JSON, less what other memories say of it.
 CREATE TABLE IF NOT EXISTS memory (
     project TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL, created INTEGER NOT NULL,
-    kind TEXT NOT NULL, session TEXT, live INTEGER NOT NULL, doc BLOB NOT NULL,
+    kind TEXT NOT NULL, session TEXT, live INTEGER NOT NULL, doc BLOB NOT NULL, event INTEGER NOT NULL,
     PRIMARY KEY (project, id)
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS memory_session ON memory (project, session, event, created, position)
+    WHERE session IS NOT NULL AND live;
 CREATE INDEX IF NOT EXISTS memory_created ON memory (project, created, id);
 
 -- Which memory names which as superseded; the event time of the one that does, and when it was written.

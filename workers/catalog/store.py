@@ -12,11 +12,12 @@ import orjson
 import structlog
 
 from contracts.base import MemoryId, Position, epoch_ms, now
-from contracts.catalog import Claim, ClaimsRequest, ListRequest, Row
+from contracts.catalog import Claim, ClaimsRequest, ListRequest, Moment, NeighboursRequest, Row
 from contracts.memory import MemoryRecord
 from contracts.names import normalise, phrase
 from contracts.ports import Entry
 from workers.catalog.claims import When, claims_asked
+from workers.catalog.sessions import neighbour
 from workers.catalog.supersession import superseded_by
 
 logger = structlog.get_logger()
@@ -24,7 +25,7 @@ logger = structlog.get_logger()
 _ROW_FIELDS = set(Row.model_fields) & set(MemoryRecord.model_fields)
 _SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
 #: Of the tables and of how records are put into them. Files of another format are built anew from the log.
-_FORMAT = 2
+_FORMAT = 3
 
 
 class CatalogStore:
@@ -80,6 +81,14 @@ class CatalogStore:
             ids = [row[0] for row in self._db.execute(query, values)]
         return self.hydrate(project, ids)
 
+    def neighbours(self, request: NeighboursRequest) -> list[Moment | None]:
+        """Of each moment, the nearest standing memory of its session on one side."""
+        with self._lock:
+            return [
+                neighbour(self._db, request.project, moment, request.direction, request.within_ms)
+                for moment in request.moments
+            ]
+
     def known_names(self, project: str, names: Sequence[str]) -> dict[str, tuple[str, str]]:
         """Canonical form and type of the names that live memories mention; the oldest mention decides the form."""
         known: dict[str, tuple[str, str]] = {}
@@ -120,8 +129,8 @@ class CatalogStore:
             doc = orjson.dumps(record.model_dump(mode="json", include=_ROW_FIELDS, by_alias=True))
             created = epoch_ms(record.created_at)
             db.execute(
-                "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*key, position, created, record.kind, record.session, record.live, doc),
+                "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*key, position, created, record.kind, record.session, record.live, doc, epoch_ms(record.event_time)),
             )
         db.execute("DELETE FROM name WHERE project = ? AND memory = ?", key)
         self._apply_claims(position, record)

@@ -1,4 +1,4 @@
-"""The catalog role: follows the log and answers hydrate, claims, names and list."""
+"""The catalog role: follows the log and answers hydrate, claims, names, list and neighbours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ import orjson
 
 from contracts import subjects, wire
 from contracts.base import Position
-from contracts.catalog import ClaimsReply, ClaimsRequest, HydrateRequest, ListPage, NamesReply, NamesRequest
+from contracts.catalog import (
+    ClaimsReply,
+    ClaimsRequest,
+    HydrateRequest,
+    ListPage,
+    NamesReply,
+    NamesRequest,
+    NeighboursReply,
+    NeighboursRequest,
+)
 from contracts.errors import ErrorCode, Unavailable
 from contracts.ports import Call, Endpoint, Entry, Log
 from workers.catalog.store import CatalogStore
@@ -50,7 +59,13 @@ class CatalogWorker:
 
     def endpoints(self) -> Sequence[Endpoint]:
         queue = f"catalog-{self._shard}"
-        handlers = {"hydrate": self._hydrate, "claims": self._claims, "names": self._names, "list": self._list}
+        handlers = {
+            "hydrate": self._hydrate,
+            "claims": self._claims,
+            "names": self._names,
+            "list": self._list,
+            "neighbours": self._neighbours,
+        }
         return [Endpoint(op, subjects.catalog(self._shard, op), queue, handle) for op, handle in handlers.items()]
 
     def stats(self) -> dict[str, object]:
@@ -64,10 +79,23 @@ class CatalogWorker:
 
     async def _hydrate(self, call: Call) -> bytes:
         request = wire.decode_reply(HydrateRequest, call.data)
-        await self._reach(request.min_position, call.arrived + request.remaining_ms / 1000)
-        position = self._progress.position
+        position = await self._reach(request.min_position, call.arrived + request.remaining_ms / 1000)
         rows = await anyio.to_thread.run_sync(self._store.hydrate, request.project, request.ids)
         return _page([_lean(row, request.types) for row in rows] if request.lean else rows, position)
+
+    async def _neighbours(self, call: Call) -> bytes:
+        request = wire.decode_reply(NeighboursRequest, call.data)
+        position = await self._reach(request.min_position, call.arrived + request.remaining_ms / 1000)
+        found = await anyio.to_thread.run_sync(self._store.neighbours, request)
+        return wire.encode(NeighboursReply(found=tuple(found), position=position))
+
+    async def _reach(self, wanted: Position, deadline: float) -> Position:
+        """The position applied, once it is at least `wanted`. Raises Unavailable (CONSISTENCY_TIMEOUT)."""
+        if not await self._progress.reached(wanted, deadline):
+            raise Unavailable(
+                ErrorCode.CONSISTENCY_TIMEOUT, "the catalog is behind", lane="catalog", position=self._progress.position
+            )
+        return self._progress.position
 
     async def _names(self, call: Call) -> bytes:
         request = wire.decode_reply(NamesRequest, call.data)
@@ -79,12 +107,6 @@ class CatalogWorker:
         await self._reach(request.min_position, call.arrived + request.remaining_ms / 1000)
         claims, stale = await anyio.to_thread.run_sync(self._store.claims, request)
         return wire.encode(ClaimsReply(claims=tuple(claims), stale=tuple(sorted(stale))))
-
-    async def _reach(self, position: Position, deadline: float) -> None:
-        if not await self._progress.reached(position, deadline):
-            raise Unavailable(
-                ErrorCode.CONSISTENCY_TIMEOUT, "the catalog is behind", lane="catalog", position=self._progress.position
-            )
 
     async def _list(self, call: Call) -> bytes:
         page = wire.decode_reply(ListPage, call.data)

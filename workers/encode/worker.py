@@ -1,4 +1,4 @@
-"""The encode role: verbs encode and forget, and the ingest queue."""
+"""The encode role: verbs encode, forget, link and unlink, and the ingest queue."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import anyio
 import structlog
 
 from contracts import subjects, wire
+from contracts.edges import LinkRequest, UnlinkRequest
 from contracts.encode import EncodeRequest, ForgetRequest
 from contracts.errors import ErrorCode, InvalidRequest, MemlaneError
 from contracts.memory import MemoryRecord
@@ -49,6 +50,8 @@ class EncodeWorker:
         handlers = {
             "encode": self._encode,
             "forget": self._forget,
+            "link": self._link,
+            "unlink": self._unlink,
             "txn.begin": self._begin,
             "txn.commit": self._commit,
             "txn.abort": self._abort,
@@ -96,6 +99,12 @@ class EncodeWorker:
 
     async def _abort(self, call: Call) -> bytes:
         return wire.encode(await self._transactor.abort(_project(call), wire.decode(EndRequest, call.data)))
+
+    async def _link(self, call: Call) -> bytes:
+        return wire.encode(await self._writer.link(_project(call), wire.decode(LinkRequest, call.data)))
+
+    async def _unlink(self, call: Call) -> bytes:
+        return wire.encode(await self._writer.unlink(_project(call), wire.decode(UnlinkRequest, call.data)))
 
     async def _ingest(self, messages: Sequence[IngestMessage]) -> None:
         """Encode a batch together. Each message ends acknowledged, given back, or in the dead letters: never lost."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contracts.base import MemoryId, now
+from contracts.base import MAX_EDGES, MemoryId, now
+from contracts.edges import LinkReply, LinkRequest, UnlinkRequest
 from contracts.encode import EncodeReply, ForgetReply, ForgetRequest
-from contracts.errors import Conflict, ErrorCode, NotFound, Unavailable
-from contracts.memory import MemoryRecord, RetiredSlot, Tombstone
+from contracts.errors import Conflict, ErrorCode, InvalidRequest, NotFound, Unavailable
+from contracts.memory import Edge, EdgeKind, MemoryRecord, RetiredSlot, Tombstone
 from contracts.ports import Log, RequestIds, WrongPosition
 
 #: Times to try again when another writer was faster.
@@ -13,7 +14,7 @@ ATTEMPTS = 8
 
 
 class MemoryWriter:
-    """Stores new memories and tombstones in the log."""
+    """Stores new memories, tombstones, and changes of a memory's edges in the log."""
 
     def __init__(self, log: Log, request_ids: RequestIds) -> None:
         self._log, self._request_ids = log, request_ids
@@ -65,6 +66,59 @@ class MemoryWriter:
             return ForgetReply(id=request.id, position=after, forgotten=True)
         raise _too_contended(request.id)
 
+    async def link(self, project: str, request: LinkRequest) -> LinkReply:
+        """Append the source with the edge added, or its weight overwritten. An edge that is there with this weight
+        is left as it is.
+
+        Raises NotFound (MEMORY_NOT_FOUND) unless both ends are live memories of the project, InvalidRequest for a link
+        to itself, and OUT_OF_RANGE for more than MAX_EDGES edges.
+        """
+        _check_ends(request)
+        if not await self._live(project, request.target):
+            raise _not_found("target", request.target)
+        return await self._rewrite(project, request, request.weight)
+
+    async def unlink(self, project: str, request: UnlinkRequest) -> LinkReply:
+        """Append the source without the edge. An edge that is not there is no error, nor is a forgotten target.
+
+        Raises NotFound (MEMORY_NOT_FOUND) unless the source is a live memory of the project and the target one it had
+        at some time; InvalidRequest for a link to itself.
+        """
+        _check_ends(request)
+        reply = await self._rewrite(project, request, None)
+        if not reply.changed and await self._log.last(project, request.target) is None:
+            raise _not_found("target", request.target)
+        return reply
+
+    async def _rewrite(self, project: str, request: LinkRequest | UnlinkRequest, weight: float | None) -> LinkReply:
+        """Give the edge this weight, or with None take it away."""
+        edge = (request.kind, request.target)
+        for _ in range(ATTEMPTS):
+            entry = await self._log.last(project, request.source)
+            if entry is None or not entry[1].live:
+                raise _not_found("source", request.source)
+            position, present = entry
+            before = {(one.kind, one.target): one.weight for one in present.edges}
+            changed = before.get(edge) != weight
+            if changed:
+                try:
+                    position = await self._log.append(_with_edge(present, before, edge, weight), position)
+                except WrongPosition:
+                    continue
+            return LinkReply(
+                source=request.source,
+                target=request.target,
+                kind=request.kind,
+                weight=weight,
+                position=position,
+                changed=changed,
+            )
+        raise _too_contended(request.source)
+
+    async def _live(self, project: str, memory_id: MemoryId) -> bool:
+        entry = await self._log.last(project, memory_id)
+        return entry is not None and entry[1].live
+
     async def claim(self, record: MemoryRecord) -> None:
         """Bind the record's request id, if it has one, to its content. Raises Conflict (IDEMPOTENCY_CONFLICT)."""
         if record.request_id is None:
@@ -107,6 +161,35 @@ def _retired(present: MemoryRecord) -> tuple[RetiredSlot, ...]:
         for statement in present.statements
         if statement.kind.single_valued
     )
+
+
+def _with_edge(
+    present: MemoryRecord,
+    before: dict[tuple[EdgeKind, MemoryId], float],
+    edge: tuple[EdgeKind, MemoryId],
+    weight: float | None,
+) -> MemoryRecord:
+    """The next full state: all of the present one but this edge."""
+    weights = dict(before)
+    if weight is None:
+        weights.pop(edge)
+    else:
+        weights[edge] = weight
+    if len(weights) > MAX_EDGES and len(weights) > len(before):
+        raise InvalidRequest(
+            ErrorCode.OUT_OF_RANGE, f"a memory has at most {MAX_EDGES} edges", field="source", limit=MAX_EDGES
+        )
+    edges = tuple(Edge(kind=kind, target=target, weight=each) for (kind, target), each in weights.items())
+    return present.model_copy(update={"version": present.version + 1, "changed_at": now(), "edges": edges})
+
+
+def _check_ends(request: LinkRequest | UnlinkRequest) -> None:
+    if request.source == request.target:
+        raise InvalidRequest(ErrorCode.INVALID_REQUEST, "a memory cannot link itself", field="target")
+
+
+def _not_found(field: str, memory_id: MemoryId) -> NotFound:
+    return NotFound(ErrorCode.MEMORY_NOT_FOUND, f"{field}: no such memory in this project", field=field, id=memory_id)
 
 
 def _too_contended(memory_id: MemoryId) -> Unavailable:

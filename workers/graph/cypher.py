@@ -187,3 +187,21 @@ MATCH (m:Memory {key: key})-[:EDGE]-(t:Memory)-[:MENTIONS]->(x:Entity) WHERE x.k
 RETURN 'beside' AS part, key AS anchor, '' AS via, collect(DISTINCT x.key) AS row"""
 
 SCORE = " UNION ALL ".join((LINKS, _MENTIONED, _BESIDE))
+
+#: Edges of given memories that memories of one shard assert. The heaviest first, as a hub may have thousands.
+EDGES_OUT = """
+UNWIND $keys AS key
+MATCH (m:Memory {key: key}) WHERE m.shard = $shard
+CALL (m) {
+  MATCH (m)-[x:EDGE]->(t:Memory) WHERE x.kind IN $kinds
+  RETURN x, t ORDER BY abs(x.weight) DESC, x.kind, t.id LIMIT $most
+}
+RETURN key, m.id AS source, x.kind AS kind, t.id AS target, x.weight AS weight"""
+EDGES_IN = """
+UNWIND $keys AS key
+MATCH (m:Memory {key: key})
+CALL (m) {
+  MATCH (s:Memory)-[x:EDGE]->(m) WHERE s.shard = $shard AND x.kind IN $kinds
+  RETURN x, s ORDER BY abs(x.weight) DESC, x.kind, s.id LIMIT $most
+}
+RETURN key, s.id AS source, x.kind AS kind, m.id AS target, x.weight AS weight"""

@@ -9,7 +9,7 @@ import anyio
 from neo4j import AsyncManagedTransaction
 
 from contracts.base import Position
-from contracts.lanes import LaneQuery, LaneReply, ScoreQuery, ScoreReply
+from contracts.lanes import EdgesQuery, EdgesReply, LaneQuery, LaneReply, ScoreQuery, ScoreReply
 from contracts.ports import Entry
 from workers.graph import cypher, ranking, rows, store
 from workers.graph.bolt import PATIENCE_S, Bolt, rows_of
@@ -80,6 +80,20 @@ class GraphIndex:
             )
         mentioned, beside = rows.keys_by_memory(found, "mentioned"), rows.keys_by_memory(found, "beside")
         return ranking.scores(query.ids, anchors, rows.walk_of(found).steps, mentioned, beside)
+
+    async def edges(self, query: EdgesQuery) -> EdgesReply:
+        """Edges that memories of this shard assert. Raises TimeoutError when the query's time is up."""
+        limit_s = query.remaining_ms / 1000
+        with anyio.fail_after(limit_s):
+            found = await self._bolt.read(
+                cypher.EDGES_OUT if query.direction == "out" else cypher.EDGES_IN,
+                limit_s,
+                keys=[key_of(query.project, memory) for memory in dict.fromkeys(query.ids)],
+                kinds=[str(kind) for kind in query.kinds],
+                shard=self._shard,
+                most=query.most + 1,
+            )
+        return rows.edges_of(found, query.most).model_copy(update={"position": self._position})
 
     async def close(self) -> None:
         await self._bolt.close()

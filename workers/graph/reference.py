@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from contracts.base import MemoryId, Position
-from contracts.lanes import LaneQuery, LaneReply, ScoreQuery, ScoreReply
+from contracts.lanes import EdgesQuery, EdgesReply, LaneQuery, LaneReply, ScoreQuery, ScoreReply
 from contracts.ports import Entry
-from workers.graph import ranking
+from workers.graph import ranking, rows
 from workers.graph.facts import Facts, Link, facts_of, key_of
 from workers.graph.ranking import (
     CHILDREN,
@@ -104,6 +105,20 @@ class ReferenceIndex:
                 mentioned[memory] = list(self._graph.facts[key].entities)
             beside[memory] = [e for f, _ in self._graph.joined(key) for e in f.entities if e in anchors.nodes]
         return ranking.scores(query.ids, anchors, self._links(anchors), mentioned, beside)
+
+    async def edges(self, query: EdgesQuery) -> EdgesReply:
+        found: list[dict[str, Any]] = []
+        for key in (key_of(query.project, memory) for memory in dict.fromkeys(query.ids)):
+            held: list[dict[str, Any]] = [
+                {"key": key, "source": facts.id, "kind": arrow.kind, "target": arrow.target, "weight": arrow.weight}
+                for facts in self._graph.facts.values()
+                for arrow in facts.arrows
+                if facts.shard == self._shard and facts.project == query.project and arrow.kind in query.kinds
+                if key == (facts.key if query.direction == "out" else key_of(facts.project, arrow.target))
+            ]
+            held.sort(key=lambda row: (-abs(row["weight"]), row["kind"], row["source"], row["target"]))
+            found += held[: query.most + 1]
+        return rows.edges_of(found, query.most).model_copy(update={"position": self.position})
 
     async def close(self) -> None:
         pass

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contracts.base import MemoryId
+from contracts.lanes import EdgesReply
+from contracts.memory import EdgeKind
 from workers.graph.facts import name_in
 from workers.graph.ranking import Anchors, Node, Step, Walk, label_of
 
@@ -53,3 +56,21 @@ def _step(anchor: str, via: str, values: Sequence[Any]) -> Step:
 def keys_by_memory(rows: Sequence[Row], part: str) -> dict[MemoryId, list[str]]:
     """Entity keys of the memories in one part of cypher.SCORE."""
     return {name_in(row["anchor"]): row["row"] for row in rows if row["part"] == part}
+
+
+def edges_of(rows: Sequence[Row], most: int) -> EdgesReply:
+    """The rows of cypher.EDGES_OUT or EDGES_IN, which were asked for one more a memory than `most`: the last goes."""
+    seen: Counter[str] = Counter()
+    kept = set()
+    for row in rows:
+        seen[row["key"]] += 1
+        if seen[row["key"]] <= most:
+            kept.add((row["source"], row["kind"], row["target"], row["weight"]))
+    columns = list(zip(*sorted(kept), strict=True)) or [(), (), (), ()]
+    return EdgesReply(
+        sources=columns[0],
+        kinds=tuple(EdgeKind(kind) for kind in columns[1]),
+        targets=columns[2],
+        weights=columns[3],
+        cut=any(count > most for count in seen.values()),
+    )

@@ -1,0 +1,37 @@
+"""Which memory of a session follows which. Nothing is stored of it, so it is never stale after a forget."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+from typing import Literal
+
+from contracts.catalog import Moment
+from workers.catalog.supersession import superseded_by
+
+#: Memories looked at on the way to one that stands.
+MOST = 64
+
+_NEAREST = """
+SELECT id, event, created, position FROM memory
+WHERE project = ? AND session = ? AND live AND (event, created, position) {beyond} (?, ?, ?) AND event {within} ?
+  AND (json_extract(doc, '$.expires_at') IS NULL OR julianday(json_extract(doc, '$.expires_at')) > julianday(?))
+ORDER BY event {order}, created {order}, position {order} LIMIT {most}
+"""
+_AFTER = _NEAREST.format(beyond=">", within="<=", order="ASC", most=MOST)
+_BEFORE = _NEAREST.format(beyond="<", within=">=", order="DESC", most=MOST)
+
+
+def neighbour(
+    db: sqlite3.Connection, project: str, moment: Moment, direction: Literal["after", "before"], within_ms: int
+) -> Moment | None:
+    """The nearest memory of the moment's session that stands: live, not expired, not superseded."""
+    after = direction == "after"
+    edge = moment.at + within_ms if after else moment.at - within_ms
+    values = (project, moment.session, moment.at, moment.created, moment.position, edge, datetime.now(UTC).isoformat())
+    found = [row for row in db.execute(_AFTER if after else _BEFORE, values) if row[0] != moment.id]
+    replaced = superseded_by(db, project, [row[0] for row in found])
+    for memory_id, at, created, position in found:
+        if memory_id not in replaced:
+            return Moment(id=memory_id, session=moment.session, at=at, created=created, position=position)
+    return None
