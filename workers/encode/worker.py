@@ -91,8 +91,8 @@ class EncodeWorker:
         return wire.encode(await self._writer.forget(project, request))
 
     async def _begin(self, call: Call) -> bytes:
-        request = wire.decode(BeginRequest, call.data or b"{}")
-        return wire.encode(await self._transactor.begin(_project(call), request))
+        project = _project(call)
+        return wire.encode(await self._transactor.begin(project, wire.decode(BeginRequest, call.data or b"{}")))
 
     async def _commit(self, call: Call) -> bytes:
         return wire.encode(await self._transactor.commit(_project(call), wire.decode(EndRequest, call.data)))
