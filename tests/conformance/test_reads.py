@@ -40,8 +40,8 @@ class TestReason:
         support = await mind.learn("It ran a year without a fault")
         against = await mind.learn("It failed twice in June")
         await mind.memory.link(support, "SUPPORTS", claim)
-        await mind.memory.link(against, "CONTRADICTS", claim, 0.5)
-        reply = await mind.memory.reason({"text": "is the pump reliable?"}, threshold=0.0, **FRESH)
+        await mind.memory.link(against, "CONTRADICTS", claim, 0.9)
+        reply = await mind.memory.reason({"text": "The pump is reliable"}, **FRESH)
         assert [one.id for one in reply.supporting] == [support]
         assert [one.id for one in reply.contradicting] == [against]
         assert 0 < reply.confidence < 1
