@@ -14,6 +14,7 @@ from nats.aio.client import Client
 from pydantic import BaseModel
 
 from contracts import subjects, wire
+from contracts.addressing import NO_PROJECT, SILENT_HEADER, header
 from contracts.base import MESSAGE_OVERHEAD
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
 from contracts.edges import (
@@ -32,6 +33,7 @@ from contracts.memory import EdgeKind
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, Schema, SchemaRequest, VersionedSchema
 from contracts.txn import DEFAULT_TIMEOUT_S, AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
+from contracts.usage import Metered, UsageReply, UsageRequest
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -46,12 +48,16 @@ class MemoryClient:
             answer = await memory.recall("where does Diego work?")
 
     Every verb raises the error that the service answered (`contracts.errors`), or Unavailable when nobody answered.
-    Each takes its request's fields as keyword arguments.
+    Each takes its request's fields as keyword arguments. Without a project it is the organisation's default one, which
+    the service knows. Where the quota is spent in silent mode, the reply has `silent` set.
     """
 
-    def __init__(self, url: str = "nats://127.0.0.1:4222", *, project: str, timeout_s: float = 15.0) -> None:
-        wire.check_project(project)
-        self.project, self._url, self._timeout_s = project, url, timeout_s
+    def __init__(
+        self, url: str = "nats://127.0.0.1:4222", *, project: str | None = None, timeout_s: float = 15.0
+    ) -> None:
+        if project is not None:
+            wire.check_project(project)
+        self.project, self._url, self._timeout_s = NO_PROJECT if project is None else project, url, timeout_s
         self._client: Client | None = None
 
     async def __aenter__(self) -> MemoryClient:
@@ -129,6 +135,10 @@ class MemoryClient:
     async def schema(self) -> VersionedSchema:
         return await self.call("schema.get", SchemaRequest(), VersionedSchema)
 
+    async def usage(self, **fields: Any) -> UsageReply:
+        """``day`` (a date, none: today) is the last of ``days`` (1 to 92)."""
+        return await self.call("usage", wire.validate(UsageRequest, fields), UsageReply)
+
     async def link(self, source: str, kind: EdgeKind | str, target: str, weight: float = 1.0) -> LinkReply:
         fields = {"source": source, "kind": kind, "target": target, "weight": weight}
         return await self.call("link", wire.validate(LinkRequest, fields), LinkReply)
@@ -159,7 +169,10 @@ class MemoryClient:
         except (TimeoutError, nats.errors.Error) as error:
             kind = type(error).__name__
             raise Unavailable(ErrorCode.UNAVAILABLE, f"no answer to {verb} ({kind})", verb=verb) from None
-        return wire.decode_reply(reply, message.data)
+        answer = wire.decode_reply(reply, message.data)
+        if header(message.headers or {}, SILENT_HEADER) == "1" and issubclass(reply, Metered):
+            return answer.model_copy(update={"silent": True})
+        return answer
 
     async def connection(self) -> Client:
         """The connection, made anew when it was closed for good."""

@@ -24,6 +24,7 @@ from contracts.base import (
     Unit,
 )
 from contracts.memory import AssertedEdge, Entity, MemoryKind, Relation, Statement
+from contracts.usage import Metered
 
 
 class EncodeRequest(Message):
@@ -63,8 +64,9 @@ class EncodeRequest(Message):
         return value
 
 
-class EncodeReply(LaxMessage):
-    """`position` is 0 inside a transaction: nothing is in the log before the commit."""
+class EncodeReply(Metered):
+    """`position` is 0 inside a transaction: nothing is in the log before the commit. So it is where `silent` is set:
+    nothing was stored, and `id` is what the memory would have been."""
 
     id: MemoryId
     position: Position

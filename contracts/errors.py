@@ -44,6 +44,7 @@ class ErrorCode(StrEnum):
     TXN_TIMEOUT = "TXN_TIMEOUT"  # it expired and left nothing: begin another, with more time
     TXN_TOO_LARGE = "TXN_TOO_LARGE"  # commit what is there, or abort
     STALE_CURSOR = "STALE_CURSOR"  # begin the listing again
+    QUOTA_EXCEEDED = "QUOTA_EXCEEDED"  # wait for retry_after_ms in details: the day begins anew at midnight UTC
     OVERLOADED = "OVERLOADED"  # back off, then try again
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"  # try again with more time
     CONSISTENCY_TIMEOUT = "CONSISTENCY_TIMEOUT"  # try again: the lane in details is behind

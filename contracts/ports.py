@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Protocol
 
 from contracts.base import MemoryId, Position
 from contracts.memory import MemoryRecord
 from contracts.schema import VersionedSchema
 from contracts.txn import Step
+from contracts.usage import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,33 @@ class Call:
 Handler = Callable[[Call], Awaitable[bytes]]
 
 
+Charge = Mapping[Kind, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """How the calls of a verb are counted, and what they are answered when the quota is spent in silent mode.
+
+    `charge` is admitted before the call, given its request, and given back when the call fails. `silent` makes the
+    reply that looks as if nothing were wrong, given project and request; it raises InvalidRequest as the verb itself
+    would. `correct` is added after the call, given request and reply: what only the reply tells (may be negative).
+    """
+
+    charge: Callable[[bytes], Charge]
+    silent: Callable[[str, bytes], bytes]
+    correct: Callable[[bytes, bytes], Charge] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A subject that a role answers. Replicas of one `queue` share the work. A MemlaneError that `handle` raises
-    becomes an error reply, anything else INTERNAL."""
+    becomes an error reply, anything else INTERNAL. Calls of one with a `tariff` are counted."""
 
     name: str
     subject: str
     queue: str
     handle: Handler
+    tariff: Tariff | None = None
 
 
 class Role(Protocol):
@@ -210,3 +230,49 @@ class Schemas(Protocol):
         """Replace the schema of that revision, and return after it is stored. Raises WrongRevision when it is no
         longer the newest, and then nothing is changed."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What became of a charge on a UTC day. `refused` is the kind whose limit is reached, and then nothing was counted;
+    `exact` says that the store has it already."""
+
+    day: date
+    charge: Charge
+    refused: Kind | None = None
+    exact: bool = False
+
+
+class Ledger(Protocol):
+    """What each project used, by UTC day and kind. Any number of processes share it."""
+
+    async def admit(self, project: str, charge: Charge, limits: Charge) -> Admission:
+        """Count a charge if no limit of the day is passed by it, all of it or nothing. Kinds without a limit always
+        pass, and where none of the charge has one this neither waits nor raises. Of calls that race for the last unit,
+        in whatever processes, exactly one is admitted. Raises Unavailable when the store did not answer."""
+        ...
+
+    def give_back(self, project: str, admission: Admission) -> None:
+        """Undo an admission: the call failed. Neither waits nor raises."""
+        ...
+
+    def count(self, project: str, day: date, charge: Charge) -> None:
+        """Count without regard to limits, within about a second. A negative number takes away."""
+        ...
+
+    async def read(self, project: str, day: date) -> dict[Kind, int]:
+        """What was counted on a day; other processes' last second may be missing. Raises Unavailable."""
+        ...
+
+
+class Meter(Protocol):
+    """A ledger together with the limits that hold."""
+
+    async def admit(self, project: str, charge: Charge) -> Admission:
+        """As `Ledger.admit`, with the project's own limits. A refused admission means silent mode: do nothing, and
+        answer as if nothing were wrong. Raises Exhausted (QUOTA_EXCEEDED) in strict mode, INVALID_PROJECT."""
+        ...
+
+    def give_back(self, project: str, admission: Admission) -> None: ...
+
+    def count(self, project: str, day: date, charge: Charge) -> None: ...

@@ -22,6 +22,7 @@ from contracts.base import (
 )
 from contracts.lanes import ItemKind, LaneStatus
 from contracts.memory import MemoryKind
+from contracts.usage import Metered
 
 AnswerKind = Literal["Single", "Many", "None"]
 
@@ -111,7 +112,7 @@ class Trace(LaxMessage):
     timings_ms: dict[str, float]
 
 
-class RecallReply(LaxMessage):
+class RecallReply(Metered):
     answer_kind: AnswerKind
     members: tuple[Member, ...]
     lanes: dict[str, LaneOutcome]

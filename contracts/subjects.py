@@ -12,6 +12,10 @@
 | memlane.txn.v1.<project>.<txn id>               | stream MEMLANE_TXN            | what a transaction has pending   |
 | memlane.dlq.v1.<project>                        | stream MEMLANE_DLQ            | what could not be ingested       |
 | key <project> of bucket MEMLANE_SCHEMAS         | orchestrators, encode workers | a project's declared schema      |
+| key <project>.<day> of bucket MEMLANE_LEDGER    | orchestrators, encode workers | what a project used on a UTC day |
+
+Where `_` stands for the project (no project can be called that), the header X-Project-ID names it, or else it is the
+organisation's default project: `contracts.addressing`.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ TXN_STREAM = "MEMLANE_TXN"
 DLQ_STREAM = "MEMLANE_DLQ"
 REQUESTS_BUCKET = "MEMLANE_REQUESTS"
 SCHEMAS_BUCKET = "MEMLANE_SCHEMAS"
+LEDGER_BUCKET = "MEMLANE_LEDGER"
 INGEST_DURABLE = "encode"
 
 LOG_SUBJECTS = "memlane.log.v1.*.*.*"

@@ -16,6 +16,7 @@ from contracts.graph import GraphFetchReply, GraphFetchRequest
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, SchemaRequest, VersionedSchema
 from contracts.txn import AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
+from contracts.usage import UsageReply, UsageRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +43,5 @@ VERBS: dict[str, Verb] = {
     "graph_fetch": Verb(GraphFetchRequest, GraphFetchReply, "orchestrator", "Export the typed graph, page by page."),
     "schema.declare": Verb(DeclareRequest, DeclareReply, "orchestrator", "Add to the project's schema, or nothing."),
     "schema.get": Verb(SchemaRequest, VersionedSchema, "orchestrator", "The project's schema and its version."),
+    "usage": Verb(UsageRequest, UsageReply, "orchestrator", "What the project used each day, and its limits."),
 }

@@ -14,7 +14,8 @@ from nats.js.errors import KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
 from contracts import subjects
-from contracts.errors import ErrorCode, Unavailable
+from contracts.addressing import NO_PROJECT, addressed
+from contracts.errors import ErrorCode, InvalidRequest, Unavailable
 from contracts.ports import IngestMessage
 from infra.nats_pull import ConsumerGone, PullConsumer
 
@@ -25,8 +26,9 @@ ACK_WAIT_S = 30.0
 class JetStreamIngest:
     """`contracts.ports.IngestQueue` over the work-queue stream MEMLANE_INGEST; all encode workers share one durable."""
 
-    def __init__(self, client: Client, ack_wait_s: float = ACK_WAIT_S) -> None:
-        self._client, self._ack_wait_s = client, ack_wait_s
+    def __init__(self, client: Client, ack_wait_s: float = ACK_WAIT_S, default_project: str = "default") -> None:
+        """`default_project` is that of messages that name none."""
+        self._client, self._ack_wait_s, self._default_project = client, ack_wait_s, default_project
         self._js = client.jetstream()
         self._pull: PullConsumer | None = None
 
@@ -40,7 +42,7 @@ class JetStreamIngest:
             await self.close()
             await asyncio.sleep(0.25)
             return []
-        return [_ingest_message(message) for message in messages]
+        return [_ingest_message(message, self._default_project) for message in messages]
 
     async def dead_letter(self, message: IngestMessage, code: str, reason: str) -> None:
         headers = {"Memlane-Error": code, "Memlane-Reason": reason.encode("ascii", "replace").decode()[:512]}
@@ -64,7 +66,12 @@ class JetStreamIngest:
             self._pull = None
 
 
-def _ingest_message(message: Msg) -> IngestMessage:
+def _ingest_message(message: Msg, default_project: str) -> IngestMessage:
+    try:
+        subject = addressed(message.subject, message.headers or {}, default_project)
+    except InvalidRequest:
+        subject = subjects.ingest(NO_PROJECT)  # no project either, so that it ends in the dead letters as such
+
     async def ack() -> None:
         await message.ack_sync()
 
@@ -75,7 +82,7 @@ def _ingest_message(message: Msg) -> IngestMessage:
         await message.in_progress()
 
     return IngestMessage(
-        project=subjects.project_of(message.subject),
+        project=subjects.project_of(subject),
         data=message.data,
         deliveries=message.metadata.num_delivered or 1,
         ack=ack,

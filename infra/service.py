@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import anyio
 import nats.errors
@@ -17,8 +18,10 @@ from nats.micro.service import Service as MicroService
 from nats.micro.service import ServiceConfig
 
 from contracts import wire
+from contracts.addressing import addressed
 from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
-from contracts.ports import Call, Endpoint, PayloadTooLarge, Role
+from contracts.ports import Call, Endpoint, Meter, PayloadTooLarge, Role
+from infra import metering
 from infra.nats_bus import NatsBus, faults_of
 
 logger = structlog.get_logger()
@@ -31,8 +34,12 @@ MOST_IN_HAND = 512
 class Service:
     """Serves one role on one client until cancelled or told to stop by SIGTERM or SIGINT."""
 
-    def __init__(self, client: Client, role: Role) -> None:
+    def __init__(
+        self, client: Client, role: Role, default_project: str = "default", meter: Meter | None = None
+    ) -> None:
+        """`default_project` is that of calls that name none; without a `meter` nothing is counted."""
         self._client, self._role, self._bus = client, role, NatsBus(client)
+        self._default_project, self._meter = default_project, meter
         self._in_hand = self._refused = 0
         self._ready = anyio.Event()
 
@@ -94,20 +101,33 @@ class Service:
         try:
             call = Call(request.subject, request.data, arrived, dict(request.headers or {}))
             with anyio.CancelScope(shield=True):
-                data, error = await _outcome(endpoint, call)
-                await self._respond(request, data, error)
+                await self._respond(request, *await self._outcome(endpoint, call))
         finally:
             self._in_hand -= 1
 
-    async def _respond(self, request: Request, data: bytes, error: BaseException | None) -> None:
+    async def _outcome(self, endpoint: Endpoint, call: Call) -> tuple[bytes, BaseException | None, dict[str, str]]:
+        """The reply, the error in it, and its headers."""
         try:
-            self._bus.check_size(data)
+            call = replace(call, subject=addressed(call.subject, call.headers, self._default_project))
+            data, headers = await metering.answer(endpoint, call, self._meter)
+            return data, None, headers
+        except MemlaneError as error:
+            return wire.encode_error(error), error, {}
+        except Exception as error:
+            logger.exception("request failed", action="request_failed", endpoint=endpoint.name, subject=call.subject)
+            return wire.encode_error(error), error, {}
+
+    async def _respond(
+        self, request: Request, data: bytes, error: BaseException | None, headers: dict[str, str] | None = None
+    ) -> None:
+        try:
+            self._bus.check_size(data, headers)
         except PayloadTooLarge as too_large:
             error = InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"the reply is too large: {too_large}; ask for less")
             data = wire.encode_error(error)
         try:
             if error is None:
-                await request.respond(data)
+                await request.respond(data, headers or None)
             else:
                 code = error.code if isinstance(error, MemlaneError) else ErrorCode.INTERNAL
                 text = str(error).encode("ascii", "replace").decode().replace("\n", " ")[:256]
@@ -120,13 +140,3 @@ class Service:
             async for number in signals:
                 logger.info("stopping", action="stop", signal=number.name)
                 scope.cancel()
-
-
-async def _outcome(endpoint: Endpoint, call: Call) -> tuple[bytes, BaseException | None]:
-    try:
-        return await endpoint.handle(call), None
-    except MemlaneError as error:
-        return wire.encode_error(error), error
-    except Exception as error:
-        logger.exception("request failed", action="request_failed", endpoint=endpoint.name, subject=call.subject)
-        return wire.encode_error(error), error

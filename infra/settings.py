@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, ValidationError
 
+from contracts.base import Project
 from contracts.errors import ErrorCode, InvalidRequest
+from contracts.usage import Kind, QuotaMode
 
 PREFIX = "MEMLANE_"
 
@@ -55,11 +57,42 @@ class Rerank(Section):
     top: int = Field(default=50, ge=1, le=200)
 
 
+#: Calls a UTC day; where a project's entry says unlimited, the general limit does not hold for it.
+Limit = NonNegativeInt | Literal["unlimited"]
+
+
+class Limits(Section):
+    encode: Limit | None = None  #: memories stored, by the verb or the ingest queue
+    recall: Limit | None = None
+    query: Limit | None = None  #: of whatever tier
+    rerank: Limit | None = None  #: queries that ask for the cross-encoder
+
+
+class ProjectQuota(Limits):
+    mode: QuotaMode | None = None  #: none: as for all
+
+
+class Quota(Section):
+    mode: QuotaMode = "off"  #: strict: refuse with QUOTA_EXCEEDED; silent: answer as if nothing were wrong, do nothing
+    limits: Limits = Limits()
+    projects: dict[Project, ProjectQuota] = {}  #: what differs for a project, limit by limit
+
+    def of(self, project: str) -> tuple[QuotaMode, dict[Kind, int]]:
+        """A project's mode and the limits that hold for it; none when the mode is off."""
+        own = self.projects.get(project, ProjectQuota())
+        mode = own.mode or self.mode
+        if mode == "off":
+            return mode, {}
+        limits = self.limits.model_dump(exclude_none=True) | own.model_dump(exclude_none=True, exclude={"mode"})
+        return mode, {Kind(name): limit for name, limit in limits.items() if limit != "unlimited"}
+
+
 class Settings(Section):
     data: Path = Path(".memlane")
     replica: str = "a"  #: tells the replicas of one role apart; names their folders and durables
     shard: int = Field(default=0, ge=0)  #: the shard that a lane or catalog process serves
     profile: str = "minilm"  #: the model profile that membership reads its thresholds from
+    default_project: Project = "default"  #: of messages that name none
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     nats: Nats = Nats()
     log: Log = Log()
@@ -67,6 +100,7 @@ class Settings(Section):
     lexical: Lexical = Lexical()
     graph: Graph = Graph()
     rerank: Rerank = Rerank()
+    quota: Quota = Quota()
 
     def folder(self, role: str) -> Path:
         """The data folder of this replica of a role."""

@@ -8,10 +8,13 @@ from nats.js.errors import BadRequestError
 
 from contracts import subjects
 from contracts.txn import MAX_TIMEOUT_S
+from contracts.usage import MAX_DAYS
 from infra.settings import Log
 
 #: How long a request id is remembered.
 REQUEST_IDS_TTL_S = 30 * 86400
+#: How long a day of the ledger is kept: as far back as `usage` looks, and then some.
+LEDGER_TTL_S = (MAX_DAYS + 8) * 86400
 
 
 async def ensure(client: Client, settings: Log) -> None:
@@ -29,6 +32,9 @@ async def ensure(client: Client, settings: Log) -> None:
     )
     await js.create_key_value(
         api.KeyValueConfig(bucket=subjects.SCHEMAS_BUCKET, history=16, replicas=settings.replicas)
+    )
+    await js.create_key_value(
+        api.KeyValueConfig(bucket=subjects.LEDGER_BUCKET, history=8, ttl=LEDGER_TTL_S, replicas=settings.replicas)
     )
 
 

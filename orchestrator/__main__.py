@@ -10,7 +10,9 @@ import structlog
 from contracts.errors import ErrorCode, InvalidRequest, MemlaneError
 from infra import settings as settings_module
 from infra import streams, telemetry
+from infra.metering import QuotaMeter
 from infra.nats_bus import NatsBus, connect
+from infra.nats_ledger import KvLedger
 from infra.nats_log import JetStreamLog
 from infra.nats_schemas import KvSchemas
 from infra.nats_txns import StreamTransactions
@@ -25,6 +27,7 @@ from orchestrator.reason import ReasonService
 from orchestrator.recall import RecallService
 from orchestrator.role import OrchestratorRole
 from orchestrator.schema import SchemaService
+from orchestrator.usage import UsageService
 
 logger = structlog.get_logger()
 
@@ -41,14 +44,17 @@ async def run(settings: Settings) -> None:
         bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
         catalog, horizon = Catalog(bus, shards), Horizon(log, shards)
         recall = RecallService(bus, catalog, horizon, StreamTransactions(client), profile, settings.rerank.top)
-        role = OrchestratorRole(
-            recall,
-            EnumerationService(log, catalog, horizon),
-            SchemaService(KvSchemas(client)),
-            PlanService(bus, catalog, horizon),
-            ReasonService(bus, catalog, horizon),
-        )
-        await Service(client, role).serve()
+        async with KvLedger(client) as ledger:
+            role = OrchestratorRole(
+                recall,
+                EnumerationService(log, catalog, horizon),
+                SchemaService(KvSchemas(client)),
+                PlanService(bus, catalog, horizon),
+                ReasonService(bus, catalog, horizon),
+                UsageService(ledger, settings.quota.of),
+            )
+            meter = QuotaMeter(ledger, settings.quota)
+            await Service(client, role, settings.default_project, meter).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

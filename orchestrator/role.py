@@ -13,11 +13,14 @@ from contracts.graph import GraphFetchRequest
 from contracts.ports import Call, Endpoint
 from contracts.recall import RecallRequest
 from contracts.schema import DeclareRequest, SchemaRequest
+from contracts.usage import UsageRequest
 from orchestrator.enumerate import EnumerationService
 from orchestrator.plan import PlanService
 from orchestrator.reason import ReasonService
 from orchestrator.recall import RecallService
 from orchestrator.schema import SchemaService
+from orchestrator.tariffs import TARIFFS
+from orchestrator.usage import UsageService
 
 
 class OrchestratorRole:
@@ -30,9 +33,10 @@ class OrchestratorRole:
         schemas: SchemaService,
         plan: PlanService,
         reason: ReasonService,
+        usage: UsageService,
     ) -> None:
         self._recall_service, self._enumeration, self._schemas = recall, enumeration, schemas
-        self._plan_service, self._reason_service = plan, reason
+        self._plan_service, self._reason_service, self._usage_service = plan, reason, usage
         self._recalls = 0
 
     def endpoints(self) -> Sequence[Endpoint]:
@@ -45,9 +49,10 @@ class OrchestratorRole:
             "graph_fetch": self._graph_fetch,
             "schema.declare": self._declare,
             "schema.get": self._schema,
+            "usage": self._usage,
         }
         return [
-            Endpoint(subjects.endpoint(verb), subjects.verb("*", verb), "orchestrator", handle)
+            Endpoint(subjects.endpoint(verb), subjects.verb("*", verb), "orchestrator", handle, TARIFFS.get(verb))
             for verb, handle in handlers.items()
         ]
 
@@ -86,6 +91,10 @@ class OrchestratorRole:
         project = _project(call)
         wire.decode(SchemaRequest, call.data or b"{}")
         return wire.encode(await self._schemas.get(project))
+
+    async def _usage(self, call: Call) -> bytes:
+        project = _project(call)
+        return wire.encode(await self._usage_service.usage(project, wire.decode(UsageRequest, call.data or b"{}")))
 
     async def _plan(self, call: Call) -> bytes:
         project = _project(call)

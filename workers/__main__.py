@@ -11,11 +11,13 @@ from nats.aio.client import Client
 
 from contracts.errors import MemlaneError
 from contracts.lanes import Lane
-from contracts.ports import Role
+from contracts.ports import Meter, Role
 from infra import settings as settings_module
 from infra import streams, telemetry
 from infra.child import NOT_NEEDED
+from infra.metering import QuotaMeter
 from infra.nats_bus import NatsBus, connect
+from infra.nats_ledger import KvLedger
 from infra.nats_log import JetStreamLog
 from infra.nats_queue import JetStreamIngest, KvRequestIds
 from infra.nats_schemas import KvSchemas
@@ -26,7 +28,7 @@ from infra.settings import Settings
 logger = structlog.get_logger()
 
 
-async def _encode(client: Client, settings: Settings) -> Role:
+async def _encode(client: Client, settings: Settings, meter: Meter) -> Role:
     from workers.encode.pipeline import EncodePipeline
     from workers.encode.transactions import Transactor
     from workers.encode.vocabulary import Vocabularies
@@ -39,10 +41,11 @@ async def _encode(client: Client, settings: Settings) -> Role:
     log = JetStreamLog(client, settings.log)
     writer = MemoryWriter(log, KvRequestIds(client))
     transactor = Transactor(StreamTransactions(client), log, writer)
-    return EncodeWorker(pipeline, writer, transactor, JetStreamIngest(client))
+    queue = JetStreamIngest(client, default_project=settings.default_project)
+    return EncodeWorker(pipeline, writer, transactor, queue, meter)
 
 
-async def _embed(client: Client, settings: Settings) -> Role:
+async def _embed(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.embed import EmbedWorker
     from workers.models import SentenceEmbedder
 
@@ -50,21 +53,21 @@ async def _embed(client: Client, settings: Settings) -> Role:
     return EmbedWorker(embedder, settings.embed.batch, settings.embed.cache)
 
 
-async def _rerank(client: Client, settings: Settings) -> Role:
+async def _rerank(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.models import CrossEncoderScorer
     from workers.rerank import RerankWorker
 
     return RerankWorker(CrossEncoderScorer(settings.rerank.model, settings.embed.threads))
 
 
-async def _catalog(client: Client, settings: Settings) -> Role:
+async def _catalog(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.catalog import CatalogStore, CatalogWorker
 
     store = CatalogStore(settings.folder("catalog"), settings.shard)
     return CatalogWorker(settings.shard, settings.replica, store, JetStreamLog(client, settings.log))
 
 
-async def _semantic(client: Client, settings: Settings) -> Role:
+async def _semantic(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.lane import LaneWorker
     from workers.semantic import SemanticIndex
 
@@ -72,7 +75,7 @@ async def _semantic(client: Client, settings: Settings) -> Role:
     return LaneWorker(Lane.SEMANTIC, settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
 
 
-async def _lexical(client: Client, settings: Settings) -> Role:
+async def _lexical(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.lane import LaneWorker
     from workers.lexical.index import LexicalIndex
 
@@ -80,7 +83,7 @@ async def _lexical(client: Client, settings: Settings) -> Role:
     return LaneWorker(Lane.LEXICAL, settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
 
 
-async def _graph(client: Client, settings: Settings) -> Role:
+async def _graph(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.graph.index import GraphIndex
     from workers.graph.worker import GraphWorker
 
@@ -91,7 +94,7 @@ async def _graph(client: Client, settings: Settings) -> Role:
     return GraphWorker(settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
 
 
-ROLES: dict[str, Callable[[Client, Settings], Awaitable[Role]]] = {
+ROLES: dict[str, Callable[[Client, Settings, Meter], Awaitable[Role]]] = {
     "encode": _encode,
     "embed": _embed,
     "rerank": _rerank,
@@ -106,8 +109,10 @@ async def run(name: str, settings: Settings) -> None:
     client = await connect(settings.nats, f"memlane-{name}-{settings.shard}-{settings.replica}")
     try:
         await streams.ensure(client, settings.log)
-        role = await ROLES[name](client, settings)
-        await Service(client, role).serve()
+        async with KvLedger(client) as ledger:
+            meter = QuotaMeter(ledger, settings.quota)
+            role = await ROLES[name](client, settings, meter)
+            await Service(client, role, settings.default_project, meter).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

@@ -11,11 +11,12 @@ import structlog
 from contracts import subjects, wire
 from contracts.edges import LinkRequest, UnlinkRequest
 from contracts.encode import EncodeRequest, ForgetRequest
-from contracts.errors import ErrorCode, InvalidRequest, MemlaneError
+from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
 from contracts.memory import MemoryRecord
-from contracts.ports import Call, Endpoint, IngestMessage, IngestQueue
+from contracts.ports import Admission, Call, Endpoint, IngestMessage, IngestQueue, Meter
 from contracts.txn import BeginRequest, EndRequest
 from workers.encode.pipeline import Draft, EncodePipeline
+from workers.encode.tariff import CHARGE, TARIFFS
 from workers.encode.transactions import Transactor
 from workers.encode.writer import MemoryWriter
 
@@ -39,10 +40,17 @@ class EncodeWorker:
     name = "encode"
 
     def __init__(
-        self, pipeline: EncodePipeline, writer: MemoryWriter, transactor: Transactor, queue: IngestQueue
+        self,
+        pipeline: EncodePipeline,
+        writer: MemoryWriter,
+        transactor: Transactor,
+        queue: IngestQueue,
+        meter: Meter | None = None,
     ) -> None:
+        """Without a `meter`, what comes by the queue is not counted; the verb is the service's to count."""
         self._pipeline, self._writer, self._queue = pipeline, writer, queue
-        self._transactor = transactor
+        self._transactor, self._meter = transactor, meter
+        self._admissions: dict[IngestMessage, Admission] = {}
         self._encoded = self._ingested = self._dead = 0
         self._appends = anyio.CapacityLimiter(APPENDS_AT_ONCE)
 
@@ -57,7 +65,7 @@ class EncodeWorker:
             "txn.abort": self._abort,
         }
         return [
-            Endpoint(subjects.endpoint(verb), subjects.verb("*", verb), "encode", handle)
+            Endpoint(subjects.endpoint(verb), subjects.verb("*", verb), "encode", handle, TARIFFS.get(verb))
             for verb, handle in handlers.items()
         ]
 
@@ -128,8 +136,33 @@ class EncodeWorker:
                     good.append((message, draft))
                 except MemlaneError as error:
                     tasks.start_soon(self._bury, message, error.code, error.message)
-            if good:
+            if good := await self._admitted(good):
                 await self._ingest_drafts(good)
+
+    async def _admitted(self, drafts: list[tuple[IngestMessage, Draft]]) -> list[tuple[IngestMessage, Draft]]:
+        """Those within their project's quota. Of the others, strict mode makes dead letters: to wait for tomorrow they
+        would take the queue's places from everybody. Silent mode takes them off the queue."""
+        meter, admitted = self._meter, []
+        if meter is None:
+            return drafts
+
+        async def admit(message: IngestMessage, draft: Draft) -> None:
+            try:
+                admission = await meter.admit(draft.project, CHARGE)
+                if admission.refused is None:
+                    self._admissions[message] = admission
+                    admitted.append((message, draft))
+                else:
+                    await message.ack()
+            except Exhausted as error:
+                await self._bury(message, error.code, error.message)
+            except Exception as error:
+                await self._settle(message, error)
+
+        async with anyio.create_task_group() as tasks:
+            for message, draft in drafts:
+                tasks.start_soon(admit, message, draft)
+        return admitted
 
     async def _ingest_drafts(self, good: list[tuple[IngestMessage, Draft]]) -> None:
         deadline = time.monotonic() + INGEST_TIMEOUT_S
@@ -150,12 +183,16 @@ class EncodeWorker:
         async with self._appends:
             try:
                 await self._writer.store(record)
+                self._admissions.pop(message, None)  # what is stored is counted, though it be delivered again
                 await message.ack()
                 self._ingested += 1
             except Exception as error:
                 await self._settle(message, error)
 
     async def _settle(self, message: IngestMessage, error: Exception) -> None:
+        admission = self._admissions.pop(message, None)
+        if admission is not None and self._meter is not None:
+            self._meter.give_back(message.project, admission)
         retryable = error.retryable if isinstance(error, MemlaneError) else message.deliveries < MOST_DELIVERIES
         if not retryable:
             code = error.code if isinstance(error, MemlaneError) else ErrorCode.INTERNAL

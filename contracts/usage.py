@@ -1,0 +1,70 @@
+"""What a project used: the verb usage, the kinds that are counted, and the limits that may be set on them."""
+
+from __future__ import annotations
+
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from contracts.base import Instant, LaxMessage, Message
+
+MAX_DAYS = 92
+
+QuotaMode = Literal["off", "strict", "silent"]
+
+
+class Kind(StrEnum):
+    """What is counted, a unit a call that succeeded. Limits are set on encode, recall, query and rerank; the tier of a
+    query is known only once it ran, so the tiers are counted and not limited."""
+
+    ENCODE = "encode"
+    RECALL = "recall"
+    QUERY = "query"
+    QUERY_LOW = "query_low"
+    QUERY_MEDIUM = "query_medium"
+    QUERY_HIGH = "query_high"
+    RERANK = "rerank"  # the cross-encoder, where the caller asked for it
+
+
+class Metered(LaxMessage):
+    """A reply of a verb that a quota may hold. `silent` is not in the body: the client sets it from the reply's header
+    X-Memlane-Silent, which says that the quota is spent and nothing was done."""
+
+    silent: Annotated[bool, Field(exclude=True)] = False
+
+
+class UsageRequest(Message):
+    """The counts of `days` UTC days, the last of which is `day` (none: today)."""
+
+    day: date | None = None
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 1
+
+
+class QueriesByTier(LaxMessage):
+    low: int = 0
+    medium: int = 0
+    high: int = 0
+
+
+class DayUsage(LaxMessage):
+    """Calls that succeeded on one UTC day. `queries` are those of all tiers."""
+
+    day: date
+    encodes: int = 0
+    recalls: int = 0
+    queries: int = 0
+    queries_by_tier: QueriesByTier = QueriesByTier()
+    reranks: int = 0
+
+
+class UsageReply(LaxMessage):
+    """`days` newest first. `limits` are per kind and day, empty where none is set; `left` is what is left of them
+    today, until `resets_at`. Counts of the last second may be missing."""
+
+    mode: QuotaMode
+    days: tuple[DayUsage, ...]
+    limits: dict[Kind, int]
+    left: dict[Kind, int]
+    resets_at: Instant
