@@ -29,6 +29,8 @@ from infra.cli_common import (
     write_file,
 )
 from infra.cli_graph import graph
+from infra.cli_http import http
+from infra.cli_usage import usage
 
 app = typer.Typer(
     name="memlane",
@@ -230,6 +232,8 @@ def asyncapi(
 
 
 app.command()(graph)
+app.command()(usage)
+app.command()(http)
 cli_edges.add_to(app)
 app.add_typer(cli_schema.app, name="schema")
 app.add_typer(cli_txn.app, name="txn")
