@@ -65,6 +65,6 @@ class UsageReply(LaxMessage):
 
     mode: QuotaMode
     days: tuple[DayUsage, ...]
-    limits: dict[Kind, int]
-    left: dict[Kind, int]
+    limits: dict[str, int]
+    left: dict[str, int]
     resets_at: Instant

@@ -13,9 +13,11 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from contracts import subjects
-from contracts.base import PROJECT_PATTERN
+from contracts.addressing import NO_PROJECT, PROJECT_HEADER, SILENT_HEADER
+from contracts.base import PROJECT_PATTERN, Message
 from contracts.encode import EncodeRequest
 from contracts.errors import ErrorCode, ErrorReply
+from contracts.usage import Metered
 from contracts.verbs import VERBS, Verb
 
 VERSION = "0.1.0"
@@ -43,7 +45,12 @@ def document() -> dict[str, Any]:
         "operations": _operations(),
         "components": {
             "messages": {model.__name__: _message(model) for model in models},
-            "parameters": {"project": {"description": f"The tenant: {PROJECT_PATTERN}"}},
+            "parameters": {
+                "project": {
+                    "description": f"The tenant: {PROJECT_PATTERN}; or {NO_PROJECT} for that of the header "
+                    f"{PROJECT_HEADER}, without which it is the default one"
+                }
+            },
             "schemas": _schemas(models),
         },
     }
@@ -114,7 +121,16 @@ def _refs(*models: type[BaseModel]) -> dict[str, Any]:
 
 
 def _message(model: type[BaseModel]) -> dict[str, Any]:
-    return {"name": model.__name__, "payload": {"$ref": SCHEMAS + model.__name__}}
+    message: dict[str, Any] = {"name": model.__name__, "payload": {"$ref": SCHEMAS + model.__name__}}
+    if issubclass(model, Message):
+        message["headers"] = _headers(PROJECT_HEADER, "the project, where the subject has _", pattern=PROJECT_PATTERN)
+    if issubclass(model, Metered):
+        message["headers"] = _headers(SILENT_HEADER, "the quota is spent and nothing was done", const="1")
+    return message
+
+
+def _headers(name: str, description: str, **schema: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: {"type": "string", "description": description, **schema}}}
 
 
 def _schemas(models: list[type[BaseModel]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from contracts import wire
 from contracts.client import MemoryClient
 from contracts.errors import ErrorCode, InvalidRequest
+from contracts.usage import Metered
 
 Url = Annotated[str, typer.Option("--nats", envvar="NATS_URL", help="Where NATS is.")]
 ProjectName = Annotated[str, typer.Option("--project", "-p", envvar="MEMLANE_PROJECT", help="Whose memory.")]
@@ -38,6 +40,8 @@ def given(**fields: Any) -> dict[str, Any]:
 
 
 def show(reply: BaseModel, as_json: bool, readable: Callable[[], None]) -> None:
+    if isinstance(reply, Metered) and reply.silent:  # beside the reply, which looks as if nothing were wrong
+        print("the quota is spent, and the service is silent about it: nothing was done", file=sys.stderr)
     if as_json:
         print(wire.encode(reply).decode())
     else:

@@ -28,10 +28,10 @@ def usage(
 
 
 def _render(reply: UsageReply) -> None:
-    table = Table(box=None, padding=(0, 2), header_style="dim")
-    table.add_column("day")
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    table.add_column("day", no_wrap=True)
     for name in ("encodes", "recalls", "queries", "low", "medium", "high", "reranks"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for day in reply.days:
         tiers = day.queries_by_tier
         counts = (day.encodes, day.recalls, day.queries, tiers.low, tiers.medium, tiers.high, day.reranks)

@@ -86,9 +86,11 @@ class Door:
         return _json(orjson.dumps({"status": status, "roles": roles}), 200 if well else 503)
 
     async def _ask(self, verb: str, project: str, value: dict[str, Any]) -> Response:
-        data = orjson.dumps(value)
         try:
+            data = orjson.dumps(value)
             self._bus.check_size(data)
+        except orjson.JSONEncodeError as error:  # it nests deeper than may be written, though not than may be read
+            raise InvalidRequest(ErrorCode.INVALID_REQUEST, f"the request cannot be passed on: {error}") from None
         except PayloadTooLarge as error:
             raise _too_large(str(error)) from None
         if not self._client.is_connected:  # the library would wait for the link to come back

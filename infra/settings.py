@@ -152,4 +152,4 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> None:
 
 
 #: Variables with our prefix that are read elsewhere.
-_NOT_SETTINGS = {"config", "test_data", "require_neo4j", "password"}
+_NOT_SETTINGS = {"config", "project", "test_data", "require_neo4j", "password"}

@@ -44,17 +44,17 @@ async def run(settings: Settings) -> None:
         bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
         catalog, horizon = Catalog(bus, shards), Horizon(log, shards)
         recall = RecallService(bus, catalog, horizon, StreamTransactions(client), profile, settings.rerank.top)
-        async with KvLedger(client) as ledger:
-            role = OrchestratorRole(
-                recall,
-                EnumerationService(log, catalog, horizon),
-                SchemaService(KvSchemas(client)),
-                PlanService(bus, catalog, horizon),
-                ReasonService(bus, catalog, horizon),
-                UsageService(ledger, settings.quota.of),
-            )
-            meter = QuotaMeter(ledger, settings.quota)
-            await Service(client, role, settings.default_project, meter).serve()
+        ledger = KvLedger(client)
+        role = OrchestratorRole(
+            recall,
+            EnumerationService(log, catalog, horizon),
+            SchemaService(KvSchemas(client)),
+            PlanService(bus, catalog, horizon),
+            ReasonService(bus, catalog, horizon),
+            UsageService(ledger, settings.quota.of),
+        )
+        async with ledger:
+            await Service(client, role, settings.default_project, QuotaMeter(ledger, settings.quota)).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

@@ -40,8 +40,8 @@ class UsageService:
         return UsageReply(
             mode=mode,
             days=tuple(_day(day, counts[day]) for day in wanted),
-            limits=dict(limits),
-            left={kind: max(limit - counts[today].get(kind, 0), 0) for kind, limit in limits.items()},
+            limits={str(kind): limit for kind, limit in limits.items()},
+            left={str(kind): max(limit - counts[today].get(kind, 0), 0) for kind, limit in limits.items()},
             resets_at=datetime.combine(today + timedelta(days=1), time(), UTC),
         )
 

@@ -109,9 +109,10 @@ async def run(name: str, settings: Settings) -> None:
     client = await connect(settings.nats, f"memlane-{name}-{settings.shard}-{settings.replica}")
     try:
         await streams.ensure(client, settings.log)
-        async with KvLedger(client) as ledger:
-            meter = QuotaMeter(ledger, settings.quota)
-            role = await ROLES[name](client, settings, meter)
+        ledger = KvLedger(client)
+        meter = QuotaMeter(ledger, settings.quota)
+        role = await ROLES[name](client, settings, meter)
+        async with ledger:
             await Service(client, role, settings.default_project, meter).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):

@@ -146,7 +146,9 @@ async def test_what_nobody_serves_is_unavailable(door: httpx2.AsyncClient) -> No
     assert (health.status_code, health.json()) == (503, {"status": "down", "roles": {}})
 
 
-@pytest.mark.parametrize("body", [b"", b"\xff", b'{"cue": "cut o', b"cue=a", b"[1]", b"null"])
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff", b'{"cue": "cut o', b"cue=a", b"[1]", b"null", b'{"a": ' + b"[" * 600 + b"]" * 600 + b"}"]
+)
 async def test_a_body_that_is_no_object_of_json(door: httpx2.AsyncClient, body: bytes) -> None:
     reply = await door.post("/recall", content=body, headers={"content-type": "application/json"})
     assert reply.status_code == 400
@@ -207,7 +209,11 @@ def test_other_names_become_valid_requests() -> None:
         "allow_duplicates": False,
         "metadata": {"event_type": "e", "k": 1},
     }
-    for bad in ({"content": "a", "ttl_minutes": 1e999}, {"content": "a", "metadata": 1, "event_type": "e"}):
+    for bad in (
+        {"content": "a", "ttl_minutes": 1e999},
+        {"content": "a", "ttl_minutes": -1},
+        {"content": "a", "metadata": 1, "event_type": "e"},
+    ):
         with pytest.raises(InvalidRequest):
             wire.validate(VERBS["encode"].request, http_names.encode(bad))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 
@@ -15,7 +16,7 @@ from nats.aio.msg import Msg
 from contracts import subjects
 from contracts.client import MemoryClient
 from contracts.encode import EncodeRequest
-from contracts.errors import ErrorCode, Exhausted, InvalidRequest, NotFound
+from contracts.errors import ErrorCode, Exhausted, InvalidRequest, NotFound, Unavailable
 from contracts.usage import DayUsage
 from infra.discovery import discover
 from tests.stack import Stack
@@ -243,3 +244,22 @@ async def test_usage_refuses_what_it_cannot_count(limited: Stack) -> None:
         with pytest.raises(NotFound):
             await memory.recall("anything")
         await counted(memory)
+
+
+async def test_what_was_counted_survives_a_restart(limited: Stack) -> None:
+    """The counts of the last second are written when a process is told to end."""
+    async with MemoryClient(limited.url, project="restart", timeout_s=3) as memory:
+        await memory.encode("The Lisbon office opens in May")
+        for _ in range(3):
+            await memory.recall("Lisbon")
+        for role in ("orchestrator", "encode"):
+            limited.kill(role, signal.SIGTERM)
+
+        async def right() -> bool:
+            try:
+                [day] = (await memory.usage()).days
+            except Unavailable:  # it is starting again
+                return False
+            return (day.encodes, day.recalls) == (1, 3)
+
+        await until(right)

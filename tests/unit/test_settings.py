@@ -72,6 +72,7 @@ def test_well_known_names_yield_to_ours(tmp_path: Path) -> None:
 
 def test_variables_read_elsewhere_are_no_settings() -> None:
     environ = {"MEMLANE_TEST_DATA": "/x", "MEMLANE_REQUIRE_NEO4J": "1", "MEMLANE_PASSWORD": "p"}
+    environ["MEMLANE_PROJECT"] = "team"
     assert load(None, environ) == Settings()
 
 
@@ -139,3 +140,44 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
 )
 def test_a_value_where_a_section_belongs(environ: dict[str, str]) -> None:
     assert refusal(None, environ).details["field"]
+
+
+def test_quotas_limit_by_limit(tmp_path: Path) -> None:
+    text = """
+    [quota]
+    mode = "strict"
+    limits = {encode = 100, recall = 1000}
+    [quota.projects.big]
+    encode = 5000
+    recall = "unlimited"
+    query = 7
+    [quota.projects.Trial]
+    mode = "silent"
+    [quota.projects.free]
+    mode = "off"
+    encode = 1
+    """
+    quota = load(write(tmp_path, text), {"MEMLANE_QUOTA__LIMITS__RERANK": "9"}).quota
+    assert quota.of("anybody") == ("strict", {"encode": 100, "recall": 1000, "rerank": 9})
+    assert quota.of("big") == ("strict", {"encode": 5000, "query": 7, "rerank": 9})
+    assert quota.of("Trial") == ("silent", {"encode": 100, "recall": 1000, "rerank": 9})
+    assert quota.of("free") == ("off", {})
+
+
+def test_without_a_quota_nothing_is_limited(tmp_path: Path) -> None:
+    assert load(None, {}).quota.of("anybody") == ("off", {})
+    assert load(None, {"MEMLANE_QUOTA__LIMITS__ENCODE": "5"}).quota.of("anybody") == ("off", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('[quota]\nmode = "loud"\n', "quota.mode"),
+        ("[quota.limits]\nencode = -1\n", "quota.limits.encode"),
+        ("[quota.limits]\nquery_low = 1\n", "quota.limits.query_low"),
+        ('[quota.projects."a.b"]\nencode = 1\n', "quota.projects.a.b"),
+        ('default_project = "_"\n', "default_project"),
+    ],
+)
+def test_a_quota_that_cannot_be(tmp_path: Path, text: str, field: str) -> None:
+    assert str(refusal(write(tmp_path, text), {}).details["field"]).startswith(field)
