@@ -61,9 +61,21 @@ class Vote(LaxMessage):
     items: tuple[str, ...] = ()
 
 
+class Stated(LaxMessage):
+    """What a grounded member states in answer to the cue, in normal form. `confidence` is over all `evidence` memories
+    of the project that state the same."""
+
+    subject: str
+    predicate: str
+    object: str
+    confidence: float
+    evidence: int
+
+
 class Member(LaxMessage):
     """`score` is relevance in [0, 1]; `why` says in words what admitted the member; `superseded_by` is only ever set
-    where superseded memories were asked for. `agrees` lists memories that assert the same and were folded in."""
+    where superseded memories were asked for. `agrees` lists memories that assert the same and were folded in, `states`
+    what that is."""
 
     id: MemoryId
     text: str
@@ -77,6 +89,7 @@ class Member(LaxMessage):
     metadata: dict[str, Any] = {}
     superseded_by: MemoryId | None = None
     agrees: tuple[MemoryId, ...] = ()
+    states: tuple[Stated, ...] = ()
 
 
 class LaneOutcome(LaxMessage):

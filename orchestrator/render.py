@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from contracts.base import MemoryId
 from contracts.catalog import Row
-from contracts.recall import Member, Trace, TraceHit, Vote
+from contracts.recall import Member, Stated, Trace, TraceHit, Vote
 from orchestrator.fusion import Candidate
 from orchestrator.gather import Gathered
 from orchestrator.membership import Answer, Belonging
@@ -86,4 +86,18 @@ def _member(belonging: Belonging, row: Row) -> Member:
         metadata=row.metadata,
         superseded_by=row.superseded_by,
         agrees=belonging.agrees,
+        states=_states(belonging),
+    )
+
+
+def _states(belonging: Belonging) -> tuple[Stated, ...]:
+    return tuple(
+        Stated(
+            subject=claim.subject,
+            predicate=claim.predicate,
+            object=claim.object,
+            confidence=claim.confidence,
+            evidence=claim.evidence,
+        )
+        for claim in {claim.triple: claim for claim in belonging.claims}.values()
     )

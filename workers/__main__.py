@@ -28,6 +28,7 @@ logger = structlog.get_logger()
 
 async def _encode(client: Client, settings: Settings) -> Role:
     from workers.encode.pipeline import EncodePipeline
+    from workers.encode.reclaim import Reclaimer
     from workers.encode.transactions import Transactor
     from workers.encode.vocabulary import Vocabularies
     from workers.encode.worker import EncodeWorker
@@ -39,7 +40,8 @@ async def _encode(client: Client, settings: Settings) -> Role:
     log = JetStreamLog(client, settings.log)
     writer = MemoryWriter(log, KvRequestIds(client))
     transactor = Transactor(StreamTransactions(client), log, writer)
-    return EncodeWorker(pipeline, writer, transactor, JetStreamIngest(client))
+    reclaimer = Reclaimer(NatsBus(client), writer, settings.log.shards, settings.encode.reclaim_every_s)
+    return EncodeWorker(pipeline, writer, transactor, JetStreamIngest(client), reclaimer)
 
 
 async def _embed(client: Client, settings: Settings) -> Role:

@@ -231,6 +231,8 @@ class TestMembership:
         ]
         reply = await mind.recall("Where does Ana Ruiz work?")
         assert (reply.answer_kind, [(one.id, one.agrees) for one in reply.members]) == ("Single", [(ids[1], (ids[0],))])
+        [stated] = reply.members[0].states
+        assert (stated.object, stated.evidence, stated.confidence) == ("globex", 2, 1.0)
 
     async def test_two_current_values_are_shown_both(self, mind: Mind) -> None:
         """A contradiction is never silently resolved."""

@@ -10,12 +10,13 @@ import structlog
 
 from contracts import subjects, wire
 from contracts.edges import LinkRequest, UnlinkRequest
-from contracts.encode import EncodeRequest, ForgetRequest
+from contracts.encode import EncodeRequest, ForgetRequest, RestoreRequest
 from contracts.errors import ErrorCode, InvalidRequest, MemlaneError
 from contracts.memory import MemoryRecord
 from contracts.ports import Call, Endpoint, IngestMessage, IngestQueue
 from contracts.txn import BeginRequest, EndRequest
 from workers.encode.pipeline import Draft, EncodePipeline
+from workers.encode.reclaim import Reclaimer
 from workers.encode.transactions import Transactor
 from workers.encode.writer import MemoryWriter
 
@@ -39,10 +40,15 @@ class EncodeWorker:
     name = "encode"
 
     def __init__(
-        self, pipeline: EncodePipeline, writer: MemoryWriter, transactor: Transactor, queue: IngestQueue
+        self,
+        pipeline: EncodePipeline,
+        writer: MemoryWriter,
+        transactor: Transactor,
+        queue: IngestQueue,
+        reclaimer: Reclaimer,
     ) -> None:
         self._pipeline, self._writer, self._queue = pipeline, writer, queue
-        self._transactor = transactor
+        self._transactor, self._reclaimer = transactor, reclaimer
         self._encoded = self._ingested = self._dead = 0
         self._appends = anyio.CapacityLimiter(APPENDS_AT_ONCE)
 
@@ -50,6 +56,7 @@ class EncodeWorker:
         handlers = {
             "encode": self._encode,
             "forget": self._forget,
+            "restore": self._restore,
             "link": self._link,
             "unlink": self._unlink,
             "txn.begin": self._begin,
@@ -62,15 +69,22 @@ class EncodeWorker:
         ]
 
     def stats(self) -> dict[str, object]:
-        return {"encoded": self._encoded, "ingested": self._ingested, "dead_letters": self._dead}
+        return {
+            "encoded": self._encoded,
+            "ingested": self._ingested,
+            "dead_letters": self._dead,
+            "reclaimed": self._reclaimer.reclaimed,
+        }
 
     async def run(self, ready: Callable[[], None]) -> None:
         ready()
         try:
-            while True:
-                messages = await self._queue.pull(INGEST_BATCH)
-                if messages:
-                    await self._ingest(messages)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._reclaimer.run)
+                while True:
+                    messages = await self._queue.pull(INGEST_BATCH)
+                    if messages:
+                        await self._ingest(messages)
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(2):
                 await self._queue.close()
@@ -99,6 +113,9 @@ class EncodeWorker:
 
     async def _abort(self, call: Call) -> bytes:
         return wire.encode(await self._transactor.abort(_project(call), wire.decode(EndRequest, call.data)))
+
+    async def _restore(self, call: Call) -> bytes:
+        return wire.encode(await self._writer.restore(_project(call), wire.decode(RestoreRequest, call.data)))
 
     async def _link(self, call: Call) -> bytes:
         return wire.encode(await self._writer.link(_project(call), wire.decode(LinkRequest, call.data)))
