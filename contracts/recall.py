@@ -109,7 +109,8 @@ class TraceHit(LaxMessage):
 
 
 class Trace(LaxMessage):
-    """What every stage saw. `fused` is the fused and filtered pool, best first, at most 100 ids."""
+    """What every stage saw. `fused` is the fused and filtered pool, best first, at most 100 ids; `notes` are a lane's
+    own words: the terms it looked for, the anchors it started from and how (star, path, subgraph)."""
 
     query_class: str
     class_reason: str
@@ -117,6 +118,7 @@ class Trace(LaxMessage):
     list_intent: bool
     weights: dict[str, float]
     lanes: dict[str, tuple[TraceHit, ...]]
+    notes: dict[str, dict[str, Any]] = {}
     fused: tuple[MemoryId, ...]
     dropped: dict[str, int]
     counts: dict[str, int]

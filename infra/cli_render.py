@@ -35,7 +35,8 @@ def error(problem: MemlaneError) -> None:
 
 def encoded(reply: EncodeReply) -> None:
     note = " [dim](already there)[/dim]" if reply.deduplicated else ""
-    console.print(f"{reply.id} at position {reply.position}{note}")
+    where = f"at position {reply.position}" if reply.position else "pending in its transaction"
+    console.print(f"{reply.id} {where}{note}")
 
 
 def restored(reply: RestoreReply) -> None:

@@ -61,6 +61,7 @@ def render_trace(
         list_intent=way.list_intent,
         weights={str(lane): weight for lane, weight in way.weights.items()},
         lanes=lanes,
+        notes={str(lane): dict(notes) for lane, notes in gathered.notes.items() if notes},
         fused=tuple(candidate.id for candidate in kept[:TRACE_POOL]),
         dropped=dropped,
         counts={"fused": len(pool), "filtered": len(kept), "members": answer.total},

@@ -52,6 +52,23 @@ class TestRetrievers:
         )
         reply = await mind.recall("What about Zora?")
         assert {one for hit in reply.trace.lanes["graph"] for one in hit.sources} == {subject, target}
+        assert reply.trace.notes["graph"]["mode"] == "star"
+
+    @pytest.mark.parametrize(
+        ("cue", "mode"),
+        [("Zora and Milo", "path"), ("Zora, Milo and Ines", "subgraph"), ("nobody we know", "none")],
+    )
+    async def test_several_anchors_and_none(self, mind: Mind, cue: str, mode: str) -> None:
+        """What joins two anchors, or more, ranks before what touches one; without an anchor the lane is empty."""
+        for pair in (("Zora", "Milo"), ("Zora", "Rex"), ("Milo", "Ines")):
+            await mind.learn(f"{pair[0]} met {pair[1]}", (pair[0], "met", pair[1]), claim_kind="Event")
+        reply = await mind.recall(cue)
+        assert reply.trace.notes["graph"]["mode"] == mode
+        memories = [hit for hit in reply.trace.lanes["graph"] if hit.kind == "memory"]
+        assert bool(memories) == (mode != "none")
+        if mode == "path":
+            assert [hit.score > memories[1].score for hit in memories[:1]] == [True]
+            assert (await mind.memory.inspect(memories[0].sources[0])).memory.text == "Zora met Milo"
 
     async def test_each_lane_is_capped(self, mind: Mind) -> None:
         """top_n per lane, 100 unless the class says otherwise."""
