@@ -110,7 +110,8 @@ class TraceHit(LaxMessage):
 
 class Trace(LaxMessage):
     """What every stage saw. `fused` is the fused and filtered pool, best first, at most 100 ids; `notes` are a lane's
-    own words: the terms it looked for, the anchors it started from and how (star, path, subgraph)."""
+    own words: the terms it looked for, the anchors it started from. `graph_mode` says what the graph lane's walk
+    amounts to: what lies around one anchor, between two, or among more."""
 
     query_class: str
     class_reason: str
@@ -118,7 +119,8 @@ class Trace(LaxMessage):
     list_intent: bool
     weights: dict[str, float]
     lanes: dict[str, tuple[TraceHit, ...]]
-    notes: dict[str, dict[str, Any]] = {}
+    notes: dict[str, dict[str, tuple[str, ...]]] = {}
+    graph_mode: Literal["none", "star", "path", "subgraph"] = "none"
     fused: tuple[MemoryId, ...]
     dropped: dict[str, int]
     counts: dict[str, int]

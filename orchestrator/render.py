@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from contracts.base import MemoryId
 from contracts.catalog import Row
+from contracts.lanes import Lane
 from contracts.recall import Member, Stated, Trace, TraceHit, Vote
 from orchestrator.fusion import Candidate
 from orchestrator.gather import Gathered
@@ -14,6 +16,7 @@ from orchestrator.membership import Answer, Belonging
 from orchestrator.router import Route
 
 TRACE_POOL = 100
+_MODES: tuple[Literal["none", "star", "path", "subgraph"], ...] = ("none", "star", "path", "subgraph")
 
 
 class Timings:
@@ -62,6 +65,7 @@ def render_trace(
         weights={str(lane): weight for lane, weight in way.weights.items()},
         lanes=lanes,
         notes={str(lane): dict(notes) for lane, notes in gathered.notes.items() if notes},
+        graph_mode=_MODES[min(len(gathered.notes.get(Lane.GRAPH, {}).get("anchors", ())), 3)],
         fused=tuple(candidate.id for candidate in kept[:TRACE_POOL]),
         dropped=dropped,
         counts={"fused": len(pool), "filtered": len(kept), "members": answer.total},

@@ -52,7 +52,7 @@ class TestRetrievers:
         )
         reply = await mind.recall("What about Zora?")
         assert {one for hit in reply.trace.lanes["graph"] for one in hit.sources} == {subject, target}
-        assert reply.trace.notes["graph"]["mode"] == "star"
+        assert reply.trace.graph_mode == "star"
 
     @pytest.mark.parametrize(
         ("cue", "mode"),
@@ -63,7 +63,7 @@ class TestRetrievers:
         for pair in (("Zora", "Milo"), ("Zora", "Rex"), ("Milo", "Ines")):
             await mind.learn(f"{pair[0]} met {pair[1]}", (pair[0], "met", pair[1]), claim_kind="Event")
         reply = await mind.recall(cue)
-        assert reply.trace.notes["graph"]["mode"] == mode
+        assert reply.trace.graph_mode == mode
         memories = [hit for hit in reply.trace.lanes["graph"] if hit.kind == "memory"]
         assert bool(memories) == (mode != "none")
         if mode == "path":

@@ -231,16 +231,11 @@ class Ranking:
             sources=tuple(tuple(item.sources)[:SOURCES] for _, item in best),
             evidence=tuple(item.evidence for _, item in best),
             confirmed=tuple(item.confirmed(self._anchors) for _, item in best),
-            notes={"anchors": self._anchors.names, "mode": mode_of(len(self._anchors.nodes))},
+            notes={"anchors": tuple(self._anchors.names)},
         )
 
 
-NO_ANCHOR = LaneReply(notes={"anchors": [], "mode": "none"})
-
-
-def mode_of(anchors: int) -> str:
-    """What the one walk amounts to: what lies around one anchor, between two, or among more."""
-    return ("none", "star", "path")[anchors] if anchors < 3 else "subgraph"
+NO_ANCHOR = LaneReply(notes={"anchors": ()})
 
 
 def scores(
