@@ -84,7 +84,11 @@ class ClaimsRequest(LaxMessage):
 
 
 class Claim(LaxMessage):
-    """A statement (numbered from 0) or relation (from -1 downwards) of a memory, its parts in normal form."""
+    """A statement (numbered from 0) or relation (from -1 downwards) of a memory, its parts in normal form.
+
+    `confidence` is that of the triple over all `evidence` memories that assert it: 1 - Π (1 - confidence of each), so
+    it falls when one of them is forgotten.
+    """
 
     memory: MemoryId
     number: int
@@ -92,6 +96,8 @@ class Claim(LaxMessage):
     predicate: str
     object: str
     since: int
+    confidence: float = 1.0
+    evidence: int = 1
 
     @property
     def triple(self) -> tuple[str, str, str]:
@@ -107,6 +113,17 @@ class ClaimsReply(LaxMessage):
 
     claims: tuple[Claim, ...] = ()
     stale: tuple[MemoryId, ...] = ()
+
+
+class OverdueRequest(LaxMessage):
+    """Which memories of this shard were forgotten softly before an instant, in any project? At most `limit`."""
+
+    before: Instant
+    limit: int = 100
+
+
+class OverdueReply(LaxMessage):
+    overdue: tuple[tuple[Project, MemoryId], ...] = ()
 
 
 class NamesRequest(LaxMessage):

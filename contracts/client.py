@@ -26,7 +26,7 @@ from contracts.edges import (
     ReasonRequest,
     UnlinkRequest,
 )
-from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
+from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest, RestoreReply, RestoreRequest
 from contracts.errors import ErrorCode, InvalidRequest, MemlaneError, Unavailable
 from contracts.graph import GraphFetchReply, GraphFetchRequest
 from contracts.memory import EdgeKind
@@ -85,6 +85,9 @@ class MemoryClient:
 
     async def forget(self, id: str, **fields: Any) -> ForgetReply:
         return await self.call("forget", wire.validate(ForgetRequest, {"id": id, **fields}), ForgetReply)
+
+    async def restore(self, id: str) -> RestoreReply:
+        return await self.call("restore", wire.validate(RestoreRequest, {"id": id}), RestoreReply)
 
     async def recall(self, cue: str, **fields: Any) -> RecallReply:
         return await self.call("recall", wire.validate(RecallRequest, {"cue": cue, **fields}), RecallReply)

@@ -87,3 +87,21 @@ class ForgetReply(LaxMessage):
     id: MemoryId
     position: Position
     forgotten: bool
+
+
+#: For so long a soft forget can be taken back; then the memory is erased for good.
+GRACE_S = 7 * 86400
+
+
+class RestoreRequest(Message):
+    """Take back a soft forget, within its grace of 7 days."""
+
+    id: MemoryId
+
+
+class RestoreReply(LaxMessage):
+    """`restored` is False when the memory was not forgotten: that is no error."""
+
+    id: MemoryId
+    position: Position
+    restored: bool

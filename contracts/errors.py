@@ -39,6 +39,7 @@ class ErrorCode(StrEnum):
     MEMORY_NOT_FOUND = "MEMORY_NOT_FOUND"  # nothing to do: it is not there
     UNKNOWN_PROJECT = "UNKNOWN_PROJECT"  # encode something first, or correct the name
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"  # use a new request_id for new content
+    GRACE_OVER = "GRACE_OVER"  # nothing to do: it is erased, or about to be
     TXN_NOT_FOUND = "TXN_NOT_FOUND"  # begin a transaction
     TXN_CLOSED = "TXN_CLOSED"  # it was committed or aborted: begin another
     TXN_TIMEOUT = "TXN_TIMEOUT"  # it expired and left nothing: begin another, with more time

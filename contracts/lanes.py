@@ -58,7 +58,7 @@ class LaneReply(LaxMessage):
     sources: tuple[tuple[MemoryId, ...], ...] = ()
     evidence: tuple[float, ...] = ()
     confirmed: tuple[bool, ...] = ()
-    notes: dict[str, object] = {}
+    notes: dict[str, tuple[str, ...]] = {}
     took_ms: float = 0.0
 
 

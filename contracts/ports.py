@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Protocol
@@ -11,7 +11,7 @@ from contracts.base import MemoryId, Position
 from contracts.memory import MemoryRecord
 from contracts.schema import VersionedSchema
 from contracts.txn import Step
-from contracts.usage import Kind
+from contracts.usage import Admission, Charge, Kind, Tariff
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +25,6 @@ class Call:
 
 
 Handler = Callable[[Call], Awaitable[bytes]]
-
-
-Charge = Mapping[Kind, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Tariff:
-    """How the calls of a verb are counted, and what they are answered when the quota is spent in silent mode.
-
-    `charge` is admitted before the call, given its request, and given back when the call fails. `silent` makes the
-    reply that looks as if nothing were wrong, given project and request; it raises InvalidRequest as the verb itself
-    would. `correct` is added after the call, given request and reply: what only the reply tells (may be negative).
-    """
-
-    charge: Callable[[bytes], Charge]
-    silent: Callable[[str, bytes], bytes]
-    correct: Callable[[bytes, bytes], Charge] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,17 +213,6 @@ class Schemas(Protocol):
         """Replace the schema of that revision, and return after it is stored. Raises WrongRevision when it is no
         longer the newest, and then nothing is changed."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What became of a charge on a UTC day. `refused` is the kind whose limit is reached, and then nothing was counted;
-    `exact` says that the store has it already."""
-
-    day: date
-    charge: Charge
-    refused: Kind | None = None
-    exact: bool = False
 
 
 class Ledger(Protocol):

@@ -62,9 +62,21 @@ class Vote(LaxMessage):
     items: tuple[str, ...] = ()
 
 
+class Stated(LaxMessage):
+    """What a grounded member states in answer to the cue, in normal form. `confidence` is over all `evidence` memories
+    of the project that state the same."""
+
+    subject: str
+    predicate: str
+    object: str
+    confidence: float
+    evidence: int
+
+
 class Member(LaxMessage):
     """`score` is relevance in [0, 1]; `why` says in words what admitted the member; `superseded_by` is only ever set
-    where superseded memories were asked for. `agrees` lists memories that assert the same and were folded in."""
+    where superseded memories were asked for. `agrees` lists memories that assert the same and were folded in, `states`
+    what that is."""
 
     id: MemoryId
     text: str
@@ -78,6 +90,7 @@ class Member(LaxMessage):
     metadata: dict[str, Any] = {}
     superseded_by: MemoryId | None = None
     agrees: tuple[MemoryId, ...] = ()
+    states: tuple[Stated, ...] = ()
 
 
 class LaneOutcome(LaxMessage):
@@ -97,7 +110,9 @@ class TraceHit(LaxMessage):
 
 
 class Trace(LaxMessage):
-    """What every stage saw. `fused` is the fused and filtered pool, best first, at most 100 ids."""
+    """What every stage saw. `fused` is the fused and filtered pool, best first, at most 100 ids; `notes` are a lane's
+    own words: the terms it looked for, the anchors it started from. `graph_mode` says what the graph lane's walk
+    amounts to: what lies around one anchor, between two, or among more."""
 
     query_class: str
     class_reason: str
@@ -105,6 +120,8 @@ class Trace(LaxMessage):
     list_intent: bool
     weights: dict[str, float]
     lanes: dict[str, tuple[TraceHit, ...]]
+    notes: dict[str, dict[str, tuple[str, ...]]] = {}
+    graph_mode: Literal["none", "star", "path", "subgraph"] = "none"
     fused: tuple[MemoryId, ...]
     dropped: dict[str, int]
     counts: dict[str, int]

@@ -1,7 +1,9 @@
-"""What a project used: the verb usage, the kinds that are counted, and the limits that may be set on them."""
+"""What a project used: the kinds that are counted, how a verb is charged for them, and the verb usage."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -26,6 +28,34 @@ class Kind(StrEnum):
     QUERY_MEDIUM = "query_medium"
     QUERY_HIGH = "query_high"
     RERANK = "rerank"  # the cross-encoder, where the caller asked for it
+
+
+Charge = Mapping[Kind, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """How the calls of a verb are counted, and what they are answered when the quota is spent in silent mode.
+
+    `charge` is admitted before the call, given its request, and given back when the call fails. `silent` makes the
+    reply that looks as if nothing were wrong, given project and request; it raises InvalidRequest as the verb itself
+    would. `correct` is added after the call, given request and reply: what only the reply tells (may be negative).
+    """
+
+    charge: Callable[[bytes], Charge]
+    silent: Callable[[str, bytes], bytes]
+    correct: Callable[[bytes, bytes], Charge] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What became of a charge on a UTC day. `refused` is the kind whose limit is reached, and then nothing was counted;
+    `exact` says that the store has it already."""
+
+    day: date
+    charge: Charge
+    refused: Kind | None = None
+    exact: bool = False
 
 
 class Metered(LaxMessage):

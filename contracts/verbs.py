@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
 from contracts.edges import LinkReply, LinkRequest, PlanReply, PlanRequest, ReasonReply, ReasonRequest, UnlinkRequest
-from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
+from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest, RestoreReply, RestoreRequest
 from contracts.graph import GraphFetchReply, GraphFetchRequest
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, SchemaRequest, VersionedSchema
@@ -31,6 +31,7 @@ VERBS: dict[str, Verb] = {
     "encode": Verb(EncodeRequest, EncodeReply, "encode", "Store one memory; answered after the log has it."),
     "forget": Verb(ForgetRequest, ForgetReply, "encode", "Forget one memory, softly or for good."),
     "recall": Verb(RecallRequest, RecallReply, "orchestrator", "Recall what matters to a cue: one memory, many, none."),
+    "restore": Verb(RestoreRequest, RestoreReply, "encode", "Take back a soft forget."),
     "link": Verb(LinkRequest, LinkReply, "encode", "Put an edge from one memory to another."),
     "unlink": Verb(UnlinkRequest, LinkReply, "encode", "Take an edge away."),
     "txn.begin": Verb(BeginRequest, BeginReply, "encode", "Begin a transaction."),

@@ -216,6 +216,21 @@ def forget(
 
 
 @app.command()
+def restore(
+    id: Annotated[str, typer.Argument(help="A memory's id.")],
+    project: ProjectName = DEFAULT_PROJECT,
+    nats: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Take back a soft forget, within 7 days.
+
+    Example: memlane restore k3j5x7q2...
+    """
+    reply = call(nats, project, lambda memory: memory.restore(id))
+    show(reply, as_json, lambda: render.restored(reply))
+
+
+@app.command()
 def asyncapi(
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from contracts.catalog import InspectReply, ListReply
-from contracts.encode import EncodeReply, ForgetReply
+from contracts.encode import EncodeReply, ForgetReply, RestoreReply
 from contracts.errors import MemlaneError
 from contracts.recall import RecallReply, Trace
 
@@ -35,7 +35,12 @@ def error(problem: MemlaneError) -> None:
 
 def encoded(reply: EncodeReply) -> None:
     note = " [dim](already there)[/dim]" if reply.deduplicated else ""
-    console.print(f"{reply.id} at position {reply.position}{note}")
+    where = f"at position {reply.position}" if reply.position else "pending in its transaction"
+    console.print(f"{reply.id} {where}{note}")
+
+
+def restored(reply: RestoreReply) -> None:
+    console.print(f"restored at position {reply.position}" if reply.restored else "was not forgotten")
 
 
 def forgotten(reply: ForgetReply) -> None:

@@ -9,7 +9,8 @@ from contracts import subjects, wire
 from contracts.addressing import SILENT_HEADER
 from contracts.base import now
 from contracts.errors import ErrorCode, Exhausted
-from contracts.ports import Admission, Call, Charge, Endpoint, Ledger, Meter
+from contracts.ports import Call, Endpoint, Ledger, Meter
+from contracts.usage import Admission, Charge
 from infra.settings import Quota
 
 SILENT = {SILENT_HEADER: "1"}

@@ -26,8 +26,8 @@ from nats.js.kv import KeyValue
 from contracts import subjects
 from contracts.base import now
 from contracts.errors import ErrorCode, Unavailable
-from contracts.ports import Admission, Charge, WrongRevision
-from contracts.usage import Kind
+from contracts.ports import WrongRevision
+from contracts.usage import Admission, Charge, Kind
 
 logger = structlog.get_logger()
 

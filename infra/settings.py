@@ -39,6 +39,10 @@ class Embed(Section):
     cache: int = Field(default=10_000, ge=0)  #: cues whose vectors are kept
 
 
+class Encode(Section):
+    reclaim_every_s: float = Field(default=600.0, gt=0)  #: how often what is past its grace is erased
+
+
 class Lexical(Section):
     engine: Literal["whoosh", "tantivy"] = "whoosh"
 
@@ -97,6 +101,7 @@ class Settings(Section):
     nats: Nats = Nats()
     log: Log = Log()
     embed: Embed = Embed()
+    encode: Encode = Encode()
     lexical: Lexical = Lexical()
     graph: Graph = Graph()
     rerank: Rerank = Rerank()

@@ -86,6 +86,8 @@ def _change(record: MemoryRecord, before: MemoryRecord | None) -> str:
     if before is not None and before.live:
         held = {(edge.kind, edge.target) for edge in before.edges}
         return "unlinked" if held - {(edge.kind, edge.target) for edge in record.edges} else "linked"
+    if before is not None and before.created_at == record.created_at:
+        return "restored"
     if before is None and record.version > 1:
         return "changed"  # the log no longer holds the state before
     return "encoded" if record.version == 1 else "encoded again"

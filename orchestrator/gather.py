@@ -39,7 +39,7 @@ class Gathered:
 
     lists: dict[Lane, list[Hit]] = field(default_factory=dict)
     outcomes: dict[Lane, LaneOutcome] = field(default_factory=dict)
-    notes: dict[Lane, Mapping[str, object]] = field(default_factory=dict)
+    notes: dict[Lane, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     vector: str = ""
     #: (lane, shard) that listed all it has for the cue: what it did not list, it has no evidence for.
     exhausted: set[tuple[Lane, int]] = field(default_factory=set)
@@ -95,7 +95,7 @@ async def _ask_lane(
     answers = [reply for reply in replies if isinstance(reply, LaneReply)]
     gathered.lists[lane] = merge(answers, question.top_n)
     gathered.outcomes[lane] = _outcome(replies, len(gathered.lists[lane]), _since(started))
-    gathered.notes[lane] = answers[0].notes if answers else {}
+    gathered.notes[lane] = _notes(answers)
     for shard, reply in enumerate(replies):
         if isinstance(reply, LaneReply) and reply.status is LaneStatus.OK and len(reply.items) < question.top_n:
             gathered.exhausted.add((lane, shard))
@@ -135,6 +135,15 @@ def merge(replies: Sequence[LaneReply], top_n: int) -> list[Hit]:
             twin = merged.get(hit.item)
             merged[hit.item] = hit if twin is None else _join(twin, hit)
     return sorted(merged.values(), key=lambda hit: (-hit.score, hit.item))[:top_n]
+
+
+def _notes(replies: Sequence[LaneReply]) -> dict[str, tuple[str, ...]]:
+    """The shards' notes as one: a shard knows only the terms and anchors that its own memories have."""
+    merged: dict[str, dict[str, None]] = {}
+    for reply in replies:
+        for name, values in reply.notes.items():
+            merged.setdefault(name, {}).update(dict.fromkeys(values))
+    return {name: tuple(values) for name, values in merged.items()}
 
 
 def _join(one: Hit, other: Hit) -> Hit:

@@ -17,8 +17,6 @@ from contracts.ports import Bus, BusFault
 from contracts.recall import RecallRequest
 from orchestrator.fusion import Candidate
 
-Triple = tuple[str, str, str]
-
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
@@ -26,10 +24,6 @@ class Grounding:
 
     claims: Mapping[MemoryId, tuple[Claim, ...]] = field(default_factory=dict)
     stale: frozenset[MemoryId] = frozenset()
-
-    def asserted(self, memory_id: MemoryId) -> frozenset[Triple]:
-        """What a memory answers: two that answer the same say the same."""
-        return frozenset(claim.triple for claim in self.claims.get(memory_id, ()))
 
     def windows(self, pool: Sequence[Candidate], size: int) -> list[list[Candidate]]:
         """The pool in parts of `size`. The first also holds the grounded memories from further down, and those that no

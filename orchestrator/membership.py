@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from contracts.base import MemoryId
+from contracts.catalog import Claim
 from contracts.lanes import Lane
 from contracts.recall import AnswerKind
 from orchestrator.fusion import Candidate
-from orchestrator.grounding import Grounding, Triple
+from orchestrator.grounding import Grounding
 from orchestrator.profiles import Profile
 
 UNGROUNDED = Grounding()
@@ -33,7 +34,7 @@ class Belonging:
     candidate: Candidate
     relevance: float
     why: tuple[str, ...]
-    grounded: frozenset[Triple] = frozenset()
+    claims: tuple[Claim, ...] = ()
     agrees: tuple[MemoryId, ...] = ()
 
 
@@ -75,12 +76,12 @@ def decide(
     bar = max(floor, top * share)
     members = []
     for candidate, score in scored:
-        grounded = grounding.asserted(candidate.id)
-        why = (*_grounds(grounded), *_why(candidate, evidence[candidate.id], score, floor, bar))
+        claims = grounding.claims.get(candidate.id, ())
+        why = (*_grounds(claims), *_why(candidate, evidence[candidate.id], score, floor, bar))
         if why:
-            members.append(Belonging(candidate, score, why, grounded))
+            members.append(Belonging(candidate, score, why, claims))
     members = _fold(members, age)
-    members.sort(key=lambda one: (not one.grounded, -one.relevance, -one.candidate.score, one.candidate.id))
+    members.sort(key=lambda one: (not one.claims, -one.relevance, -one.candidate.score, one.candidate.id))
     band = {"floor": floor, "band": share, "top": round(top, 4), "bar": round(bar, 4)}
     return Answer(_kind(len(members)), tuple(members[:max_results]), len(members), band)
 
@@ -100,19 +101,19 @@ def relevance(evidence: Evidence, profile: Profile) -> float:
 
 def _fold(members: Sequence[Belonging], age: Callable[[MemoryId], float]) -> list[Belonging]:
     """Members that give the same answer become one, the newest, which names the others."""
-    alike: dict[frozenset[Triple], list[Belonging]] = defaultdict(list)
+    alike: dict[frozenset[tuple[str, str, str]], list[Belonging]] = defaultdict(list)
     for member in members:
-        if member.grounded:
-            alike[member.grounded].append(member)
-    folded = [member for member in members if not member.grounded]
+        if member.claims:
+            alike[frozenset(claim.triple for claim in member.claims)].append(member)
+    folded = [member for member in members if not member.claims]
     for same in alike.values():
         newest, *others = sorted(same, key=lambda one: (age(one.candidate.id), one.candidate.id))
         folded.append(replace(newest, agrees=tuple(one.candidate.id for one in others)))
     return folded
 
 
-def _grounds(grounded: frozenset[Triple]) -> tuple[str, ...]:
-    return tuple(f"states: {' '.join(triple)}" for triple in sorted(grounded)[:3])
+def _grounds(claims: Sequence[Claim]) -> tuple[str, ...]:
+    return tuple(f"states: {' '.join(triple)}" for triple in sorted({claim.triple for claim in claims})[:3])
 
 
 def _why(candidate: Candidate, evidence: Evidence, score: float, floor: float, bar: float) -> tuple[str, ...]:

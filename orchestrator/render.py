@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from contracts.base import MemoryId
 from contracts.catalog import Row
-from contracts.recall import Member, Trace, TraceHit, Vote
+from contracts.lanes import Lane
+from contracts.recall import Member, Stated, Trace, TraceHit, Vote
 from orchestrator.fusion import Candidate
 from orchestrator.gather import Gathered
 from orchestrator.membership import Answer, Belonging
 from orchestrator.router import Route
 
 TRACE_POOL = 100
+_MODES: tuple[Literal["none", "star", "path", "subgraph"], ...] = ("none", "star", "path", "subgraph")
 
 
 class Timings:
@@ -61,6 +64,8 @@ def render_trace(
         list_intent=way.list_intent,
         weights={str(lane): weight for lane, weight in way.weights.items()},
         lanes=lanes,
+        notes={str(lane): dict(notes) for lane, notes in gathered.notes.items() if notes},
+        graph_mode=_MODES[min(len(gathered.notes.get(Lane.GRAPH, {}).get("anchors", ())), 3)],
         fused=tuple(candidate.id for candidate in kept[:TRACE_POOL]),
         dropped=dropped,
         counts={"fused": len(pool), "filtered": len(kept), "members": answer.total},
@@ -86,4 +91,18 @@ def _member(belonging: Belonging, row: Row) -> Member:
         metadata=row.metadata,
         superseded_by=row.superseded_by,
         agrees=belonging.agrees,
+        states=_states(belonging),
+    )
+
+
+def _states(belonging: Belonging) -> tuple[Stated, ...]:
+    return tuple(
+        Stated(
+            subject=claim.subject,
+            predicate=claim.predicate,
+            object=claim.object,
+            confidence=claim.confidence,
+            evidence=claim.evidence,
+        )
+        for claim in {claim.triple: claim for claim in belonging.claims}.values()
     )

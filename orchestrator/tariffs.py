@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from contracts import wire
 from contracts.base import MAX_CUE_BYTES
-from contracts.ports import Charge, Tariff
 from contracts.recall import RecallReply, RecallRequest
-from contracts.usage import Kind
+from contracts.usage import Charge, Kind, Tariff
 
 
 def _recall(_: bytes) -> Charge:

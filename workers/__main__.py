@@ -30,6 +30,7 @@ logger = structlog.get_logger()
 
 async def _encode(client: Client, settings: Settings, meter: Meter) -> Role:
     from workers.encode.pipeline import EncodePipeline
+    from workers.encode.reclaim import Reclaimer
     from workers.encode.transactions import Transactor
     from workers.encode.vocabulary import Vocabularies
     from workers.encode.worker import EncodeWorker
@@ -42,7 +43,8 @@ async def _encode(client: Client, settings: Settings, meter: Meter) -> Role:
     writer = MemoryWriter(log, KvRequestIds(client))
     transactor = Transactor(StreamTransactions(client), log, writer)
     queue = JetStreamIngest(client, default_project=settings.default_project)
-    return EncodeWorker(pipeline, writer, transactor, queue, meter)
+    reclaimer = Reclaimer(NatsBus(client), writer, settings.log.shards, settings.encode.reclaim_every_s)
+    return EncodeWorker(pipeline, writer, transactor, queue, reclaimer, meter)
 
 
 async def _embed(client: Client, settings: Settings, _: Meter) -> Role:

@@ -52,6 +52,23 @@ class TestRetrievers:
         )
         reply = await mind.recall("What about Zora?")
         assert {one for hit in reply.trace.lanes["graph"] for one in hit.sources} == {subject, target}
+        assert reply.trace.graph_mode == "star"
+
+    @pytest.mark.parametrize(
+        ("cue", "mode"),
+        [("Zora and Milo", "path"), ("Zora, Milo and Ines", "subgraph"), ("nobody we know", "none")],
+    )
+    async def test_several_anchors_and_none(self, mind: Mind, cue: str, mode: str) -> None:
+        """What joins two anchors, or more, ranks before what touches one; without an anchor the lane is empty."""
+        for pair in (("Zora", "Milo"), ("Zora", "Rex"), ("Milo", "Ines")):
+            await mind.learn(f"{pair[0]} met {pair[1]}", (pair[0], "met", pair[1]), claim_kind="Event")
+        reply = await mind.recall(cue)
+        assert reply.trace.graph_mode == mode
+        memories = [hit for hit in reply.trace.lanes["graph"] if hit.kind == "memory"]
+        assert bool(memories) == (mode != "none")
+        if mode == "path":
+            assert [hit.score > memories[1].score for hit in memories[:1]] == [True]
+            assert (await mind.memory.inspect(memories[0].sources[0])).memory.text == "Zora met Milo"
 
     async def test_each_lane_is_capped(self, mind: Mind) -> None:
         """top_n per lane, 100 unless the class says otherwise."""
@@ -231,6 +248,8 @@ class TestMembership:
         ]
         reply = await mind.recall("Where does Ana Ruiz work?")
         assert (reply.answer_kind, [(one.id, one.agrees) for one in reply.members]) == ("Single", [(ids[1], (ids[0],))])
+        [stated] = reply.members[0].states
+        assert (stated.object, stated.evidence, stated.confidence) == ("globex", 2, 1.0)
 
     async def test_two_current_values_are_shown_both(self, mind: Mind) -> None:
         """A contradiction is never silently resolved."""

@@ -292,6 +292,17 @@ def picture(store: CatalogStore) -> object:
     return store.hydrate("p", [derive_id(name) for name in "abcdef"]), store.known_names("p", ["ana"]), store.position
 
 
+def test_what_is_past_its_grace(store: CatalogStore) -> None:
+    """Of all projects of the shard; neither live memories, nor hard-forgotten ones, nor those forgotten since."""
+    soft, hard = record("a"), record("b", project="q")
+    put(store, soft, hard, record("c"), forgotten("a", 3), forgotten("b", 9, project="q"))
+    put(store, tombstoned(record("d"), ForgetRequest(id=derive_id("d"), mode="hard")))
+    assert store.overdue(WHEN + 2 * DAY, 10) == []
+    assert store.overdue(WHEN + 5 * DAY, 10) == [("p", derive_id("a"))]
+    assert store.overdue(WHEN + 999 * DAY, 1) == [("p", derive_id("a"))]
+    assert len(store.overdue(WHEN + 20 * DAY, 10)) == 2
+
+
 class TestPosition:
     def test_survives_reopening(self, tmp_path: Path) -> None:
         store = CatalogStore(tmp_path, 0)

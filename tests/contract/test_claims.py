@@ -127,7 +127,31 @@ class TestStanding:
         put(store, old, new, tombstoned(new, ForgetRequest(id=new.id, mode=mode)))
         claims, stale = ask(store, "Where does Ana live?")
         assert stale == "a"
-        assert claims == (["b: y"] if mode == "soft" else [])  # that b is forgotten is for the filters to see
+        assert claims == []
+
+
+class TestConfidence:
+    def ask(self, store: CatalogStore) -> list[tuple[str, float, int]]:
+        claims, _ = store.claims(ClaimsRequest(project="p", cue="Where does Ana live?"))
+        return sorted((NAMES[one.memory], one.confidence, one.evidence) for one in claims)
+
+    def test_it_grows_with_the_evidence_and_falls_when_some_is_forgotten(self, store: CatalogStore) -> None:
+        """1 - (1 - 0.8) (1 - 0.5)"""
+        one = stating("a", 0, says("Ana", "lives_in", "Rome", FACT, confidence=0.8))
+        other = stating("b", 1, says("Ana", "lives_in", "Rome", FACT), confidence=0.5)
+        put(store, one)
+        assert self.ask(store) == [("a", 0.8, 1)]
+        put(store, other)
+        assert self.ask(store) == [("a", 0.9, 2), ("b", 0.9, 2)]
+        put(store, tombstoned(one, ForgetRequest(id=one.id)))
+        assert self.ask(store) == [("b", 0.5, 1)]
+        put(store, tombstoned(other, ForgetRequest(id=other.id)))
+        assert self.ask(store) == []
+
+    def test_a_memory_is_evidence_once(self, store: CatalogStore) -> None:
+        said = says("Ana", "lives_in", "Rome", FACT, confidence=0.5)
+        put(store, stating("a", 0, said, said))
+        assert self.ask(store) == [("a", 0.5, 1), ("a", 0.5, 1)]
 
 
 class TestRelations:

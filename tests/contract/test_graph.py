@@ -144,7 +144,7 @@ def works_at(who: str, where: str) -> Relation:
 
 async def test_an_empty_store_answers_with_nothing(bench: Bench) -> None:
     reply = await bench.search("who is Diego?")
-    assert (reply.items, reply.notes, bench.index.position) == ((), {"anchor": "none"}, 0)
+    assert (reply.items, reply.notes, bench.index.position) == ((), {"anchors": ()}, 0)
     assert (await bench.score("Diego", 1)).evidence == (0.0,)
 
 
@@ -156,14 +156,14 @@ async def test_a_mention_is_found_and_confirmed_by_a_rare_name(bench: Bench) -> 
     found = row(reply, "memory", bench.id(1))
     assert (found["sources"], found["evidence"], found["confirmed"]) == ((bench.id(1),), 1.0, True)
     assert row(reply, "entity", "diego")["labels"] == "Diego"
-    assert reply.notes == {"anchors": ["Diego"]}
+    assert reply.notes == {"anchors": ("Diego",)}
 
 
 async def test_an_alias_and_the_asked_subject_are_names_too(bench: Bench) -> None:
     await bench.apply(bench.memory(1, Entity(name="PostgreSQL", aliases=("pg", "Postgres"))))
     for reply in (await bench.search("is pg slow?"), await bench.search("is it slow?", subject="postgres")):
         assert ids(reply, "memory") == [bench.id(1)]
-        assert reply.notes == {"anchors": ["PostgreSQL"]}
+        assert reply.notes == {"anchors": ("PostgreSQL",)}
 
 
 async def test_names_with_inner_punctuation_are_found_in_a_cue(bench: Bench) -> None:
@@ -208,13 +208,13 @@ async def test_two_anchors_outrank_one_and_a_rare_one_outweighs_a_common_one(ben
 
 async def test_a_longer_name_hides_the_shorter_one_inside_it(bench: Bench) -> None:
     await bench.apply(bench.memory(1, "New York"), bench.memory(2, "New York Times"))
-    assert (await bench.search("the New York Times")).notes == {"anchors": ["New York Times"]}
+    assert (await bench.search("the New York Times")).notes == {"anchors": ("New York Times",)}
 
 
 async def test_no_anchor_gives_an_empty_reply(bench: Bench) -> None:
     await bench.apply(bench.memory(1, "Diego"))
     reply = await bench.search("what about the weather")
-    assert (reply.items, reply.notes) == ((), {"anchor": "none"})
+    assert (reply.items, reply.notes) == ((), {"anchors": ()})
 
 
 async def test_forgetting_removes_the_memory_what_it_asserted_and_orphans(bench: Bench) -> None:

@@ -13,8 +13,7 @@ from nats.aio.client import Client
 
 from contracts import subjects
 from contracts.errors import ErrorCode, Exhausted, InvalidRequest, Unavailable
-from contracts.ports import Admission
-from contracts.usage import Kind, UsageRequest
+from contracts.usage import Admission, Kind, UsageRequest
 from infra import nats_ledger, streams
 from infra.metering import QuotaMeter
 from infra.nats_bus import connect

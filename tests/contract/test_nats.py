@@ -21,6 +21,7 @@ from infra.nats_server import NatsServer
 from infra.settings import Log, Nats
 from workers.encode import worker as worker_module
 from workers.encode.pipeline import Draft
+from workers.encode.reclaim import Reclaimer
 from workers.encode.worker import EncodeWorker
 
 ACK_WAIT_S = 1.0
@@ -124,7 +125,7 @@ class TestIngest:
     ) -> None:
         monkeypatch.setattr(worker_module, "HOLD_EVERY_S", ACK_WAIT_S / 4)
         pipeline, writer = SlowPipeline(), NoWriter()
-        worker = EncodeWorker(pipeline, writer, None, queue)  # type: ignore[arg-type]
+        worker = EncodeWorker(pipeline, writer, None, queue, Reclaimer(NatsBus(client), writer, 1, 3600))  # type: ignore[arg-type]
         await client.jetstream().publish(subjects.ingest("p"), b'{"text": "slow"}')
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run, lambda: None)
@@ -150,7 +151,7 @@ class TestIngest:
     ) -> None:
         monkeypatch.setattr(worker_module, "MOST_LOST_DELIVERIES", 1)
         writer = NoWriter()
-        worker = EncodeWorker(SlowPipeline(), writer, None, queue)  # type: ignore[arg-type]
+        worker = EncodeWorker(SlowPipeline(), writer, None, queue, Reclaimer(NatsBus(client), writer, 1, 3600))  # type: ignore[arg-type]
         await client.jetstream().publish(subjects.ingest("p"), b'{"text": "deadly"}')
         await pulled(queue)  # a worker that dies with it in hand
         async with anyio.create_task_group() as tasks:

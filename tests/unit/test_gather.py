@@ -26,7 +26,7 @@ def found(*items: str, position: int = 7, shard: int = 0) -> bytes:
     return wire.encode(
         LaneReply(
             position=position, items=items, kinds=("memory",) * count, labels=("",) * count,
-            scores=tuple(1.0 - number / 10 for number in range(count)), notes={"shard": shard},
+            scores=tuple(1.0 - number / 10 for number in range(count)), notes={"terms": ("roof", str(shard))},
             sources=tuple((derive_id(item),) for item in items), evidence=(0.5,) * count, confirmed=(False,) * count,
         )
     )  # fmt: skip
@@ -91,7 +91,7 @@ async def test_all_answer() -> None:
         assert [hit.item for hit in gathered.lists[lane]] == [f"{lane}-1", f"{lane}-2"]
         outcome = gathered.outcomes[lane]
         assert (outcome.hits, outcome.position, outcome.detail) == (2, 7, None)
-        assert gathered.notes[lane] == {"shard": 0}
+        assert gathered.notes[lane] == {"terms": ("roof", "0")}
 
 
 async def test_what_is_asked() -> None:
@@ -206,3 +206,10 @@ async def test_labels_of_another_length_are_garbage(labels: bytes) -> None:
     gathered = await ask(FakeBus(graph=odd))
     assert gathered.outcomes[Lane.GRAPH].status is LaneStatus.ERROR
     assert gathered.outcomes[Lane.LEXICAL].status is LaneStatus.OK
+
+
+async def test_notes_of_all_shards_are_one() -> None:
+    bus = FakeBus()
+    bus.set(subjects.lane(Lane.LEXICAL, 1, "search"), found("x", shard=1))
+    gathered = await ask(bus, shards=2)
+    assert gathered.notes[Lane.LEXICAL] == {"terms": ("roof", "0", "1")}

@@ -9,8 +9,8 @@ from datetime import date
 import pytest
 
 from contracts.errors import ErrorCode, Exhausted, Internal, InvalidRequest
-from contracts.ports import Admission, Call, Charge, Endpoint, Tariff
-from contracts.usage import Kind
+from contracts.ports import Call, Endpoint
+from contracts.usage import Admission, Charge, Kind, Tariff
 from infra.metering import QuotaMeter, answer
 from infra.settings import Limits, Quota, QuotaMode
 

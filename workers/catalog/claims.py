@@ -3,7 +3,9 @@ names and whose predicate it asks for. This is what grounds an answer: a lookup,
 
 from __future__ import annotations
 
+import math
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -24,10 +26,10 @@ HOPS = 2
 
 #: A claim stands at an instant when it held by then, has not ended, and no newer value of its slot has replaced it.
 _STANDING = f"""
-SELECT s.memory, s.number, s.subject, s.predicate, s.object, s.since, s.single AND EXISTS (
+SELECT s.memory, s.number, s.subject, s.predicate, s.object, s.since, s.confidence, s.single AND EXISTS (
     SELECT 1 FROM statement AS n WHERE {REPLACES} AND n.since <= :at AND n.created <= :written) AS replaced
 FROM statement AS s
-WHERE s.project = :project AND s.END IN (SELECT value FROM json_each(:names))
+WHERE s.project = :project AND s.live AND s.END IN (SELECT value FROM json_each(:names))
   AND s.predicate IN (SELECT value FROM json_each(:predicates))
   AND s.since <= :at AND (s.until IS NULL OR s.until > :at) AND s.created <= :written
 ORDER BY replaced, s.since DESC, s.created DESC, s.position DESC, s.memory, s.number LIMIT :most
@@ -70,8 +72,25 @@ def claims_asked(
         names = {end for claim in fresh for end in (claim.subject, claim.object)} - names
         if not names or not asked:
             break
-    claims = list(found.values())[:MOST_CLAIMS]
+    claims = _supported(list(found.values()))[:MOST_CLAIMS]
     return claims, stale - {claim.memory for claim in claims}
+
+
+def _supported(claims: Sequence[Claim]) -> list[Claim]:
+    """Claims with the confidence of all memories that assert the same; each memory counts once."""
+    doubts: dict[tuple[str, str, str], dict[MemoryId, float]] = defaultdict(dict)
+    for claim in claims:
+        held = doubts[claim.triple]
+        held[claim.memory] = min(held.get(claim.memory, 1.0), 1.0 - claim.confidence)
+    return [
+        claim.model_copy(
+            update={
+                "confidence": round(1.0 - math.prod(doubts[claim.triple].values()), 6),
+                "evidence": len(doubts[claim.triple]),
+            }
+        )
+        for claim in claims
+    ]
 
 
 def _names(db: sqlite3.Connection, project: str, cue: str, subject: str | None) -> set[str]:
@@ -115,14 +134,24 @@ def _standing(
         names, predicates = ({pair[part] for pair in wanted} for part in (0, 1))
         values = {"names": _json(names), "predicates": _json(predicates), "most": MOST_CLAIMS}
         values |= {"project": project, "at": when.at, "written": when.written}
-        for memory, number, subject, predicate, value, since, gone in db.execute(_STANDING.replace("END", end), values):
+        for memory, number, subject, predicate, value, since, confidence, gone in db.execute(
+            _STANDING.replace("END", end), values
+        ):
             if ((subject if end == "subject" else value), predicate) not in wanted:
                 continue
             if gone:
                 replaced.add(memory)
             else:
                 claims.append(
-                    Claim(memory=memory, number=number, subject=subject, predicate=predicate, object=value, since=since)
+                    Claim(
+                        memory=memory,
+                        number=number,
+                        subject=subject,
+                        predicate=predicate,
+                        object=value,
+                        since=since,
+                        confidence=confidence,
+                    )
                 )
     return claims, replaced
 

@@ -17,13 +17,14 @@ CREATE INDEX IF NOT EXISTS supersession_source ON supersession (project, source)
 
 -- Statements (numbered from 0) and relations (from -1 downwards) by what they are about. `since` and `until` bound
 -- their validity in epoch ms; `dated` says that the caller gave `since`; `created` is the memory's, which
--- later states of it keep. Rows outlive their memory's tombstone:
+-- later states of it keep. Rows outlive their memory's tombstone (`live` is 0 then):
 -- forgetting the newest value of a slot, which is a hash of subject and predicate, does not revive the one before it.
 -- Of a hard-forgotten memory only its slots are left.
 CREATE TABLE IF NOT EXISTS statement (
     project TEXT NOT NULL, memory TEXT NOT NULL, number INTEGER NOT NULL, slot TEXT NOT NULL, subject TEXT NOT NULL,
     predicate TEXT NOT NULL, object TEXT NOT NULL, single INTEGER NOT NULL, since INTEGER NOT NULL,
-    dated INTEGER NOT NULL, until INTEGER, created INTEGER NOT NULL, position INTEGER NOT NULL,
+    dated INTEGER NOT NULL, until INTEGER, confidence REAL NOT NULL, live INTEGER NOT NULL, created INTEGER NOT NULL,
+    position INTEGER NOT NULL,
     PRIMARY KEY (project, memory, number)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS statement_slot ON statement (project, slot, since, created, position);

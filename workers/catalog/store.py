@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 import structlog
 
-from contracts.base import MemoryId, Position, epoch_ms, now
+from contracts.base import Instant, MemoryId, Position, epoch_ms, now
 from contracts.catalog import Claim, ClaimsRequest, ListRequest, Moment, NeighboursRequest, Row
 from contracts.memory import MemoryRecord
 from contracts.names import normalise, phrase
@@ -25,7 +25,7 @@ logger = structlog.get_logger()
 _ROW_FIELDS = set(Row.model_fields) & set(MemoryRecord.model_fields)
 _SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
 #: Of the tables and of how records are put into them. Files of another format are built anew from the log.
-_FORMAT = 3
+_FORMAT = 4
 
 
 class CatalogStore:
@@ -110,6 +110,15 @@ class CatalogStore:
         with self._lock:
             return claims_asked(self._db, request.project, request.cue, request.subject, When(at, written))
 
+    def overdue(self, before: Instant, limit: int) -> list[tuple[str, MemoryId]]:
+        """(project, id) of what was forgotten softly before an instant."""
+        query = (
+            "SELECT project, id FROM memory WHERE NOT live AND json_extract(doc, '$.tombstone.mode') = 'soft'"
+            " AND json_extract(doc, '$.tombstone.at') < ? ORDER BY position LIMIT ?"
+        )
+        with self._lock:
+            return [(project, memory_id) for project, memory_id in self._db.execute(query, (before.isoformat(), limit))]
+
     def count(self) -> int:
         with self._lock:
             return int(self._db.execute("SELECT count(*) FROM memory WHERE live").fetchone()[0])
@@ -155,7 +164,7 @@ class CatalogStore:
         )
         db.execute("DELETE FROM statement WHERE project = ? AND memory = ?", (project, memory_id))
         db.executemany(
-            "INSERT INTO statement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO statement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [(project, memory_id, *claim, epoch_ms(record.created_at), position) for claim in _claims(record)],
         )
 
@@ -208,6 +217,8 @@ class _ClaimRow(NamedTuple):
     since: int
     dated: bool
     until: int | None
+    confidence: float
+    live: bool
 
 
 def _claims(record: MemoryRecord) -> Iterator[_ClaimRow]:
@@ -223,12 +234,14 @@ def _claims(record: MemoryRecord) -> Iterator[_ClaimRow]:
             epoch_ms(one.valid_from) if one.valid_from else at,
             one.valid_from is not None,
             epoch_ms(one.valid_to) if one.valid_to else None,
+            one.confidence * record.confidence,
+            record.live,
         )
     for number, retired in enumerate(record.retired):
-        yield _ClaimRow(number, retired.slot, "", "", "", True, epoch_ms(retired.since), False, None)
+        yield _ClaimRow(number, retired.slot, "", "", "", True, epoch_ms(retired.since), False, None, 0.0, False)
     for number, link in enumerate(record.relations, 1):
         names = normalise(link.source), phrase(link.type), normalise(link.target)
-        yield _ClaimRow(-number, "", *names, False, at, False, None)
+        yield _ClaimRow(-number, "", *names, False, at, False, None, record.confidence, record.live)
 
 
 def _filters(project: str, request: ListRequest) -> tuple[list[str], list[Any]]:

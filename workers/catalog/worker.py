@@ -19,6 +19,8 @@ from contracts.catalog import (
     NamesRequest,
     NeighboursReply,
     NeighboursRequest,
+    OverdueReply,
+    OverdueRequest,
 )
 from contracts.errors import ErrorCode, Unavailable
 from contracts.ports import Call, Endpoint, Entry, Log
@@ -65,6 +67,7 @@ class CatalogWorker:
             "names": self._names,
             "list": self._list,
             "neighbours": self._neighbours,
+            "overdue": self._overdue,
         }
         return [Endpoint(op, subjects.catalog(self._shard, op), queue, handle) for op, handle in handlers.items()]
 
@@ -96,6 +99,11 @@ class CatalogWorker:
                 ErrorCode.CONSISTENCY_TIMEOUT, "the catalog is behind", lane="catalog", position=self._progress.position
             )
         return self._progress.position
+
+    async def _overdue(self, call: Call) -> bytes:
+        request = wire.decode_reply(OverdueRequest, call.data)
+        found = await anyio.to_thread.run_sync(self._store.overdue, request.before, request.limit)
+        return wire.encode(OverdueReply(overdue=tuple(found)))
 
     async def _names(self, call: Call) -> bytes:
         request = wire.decode_reply(NamesRequest, call.data)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contracts import wire
 from contracts.encode import EncodeReply, EncodeRequest
-from contracts.ports import Charge, Tariff
-from contracts.usage import Kind
+from contracts.usage import Charge, Kind, Tariff
 from workers.encode.digest import memory_id
 
 CHARGE: Charge = {Kind.ENCODE: 1}

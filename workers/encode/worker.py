@@ -10,12 +10,14 @@ import structlog
 
 from contracts import subjects, wire
 from contracts.edges import LinkRequest, UnlinkRequest
-from contracts.encode import EncodeRequest, ForgetRequest
+from contracts.encode import EncodeRequest, ForgetRequest, RestoreRequest
 from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
 from contracts.memory import MemoryRecord
-from contracts.ports import Admission, Call, Endpoint, IngestMessage, IngestQueue, Meter
+from contracts.ports import Call, Endpoint, IngestMessage, IngestQueue, Meter
 from contracts.txn import BeginRequest, EndRequest
+from contracts.usage import Admission
 from workers.encode.pipeline import Draft, EncodePipeline
+from workers.encode.reclaim import Reclaimer
 from workers.encode.tariff import CHARGE, TARIFFS
 from workers.encode.transactions import Transactor
 from workers.encode.writer import MemoryWriter
@@ -45,11 +47,12 @@ class EncodeWorker:
         writer: MemoryWriter,
         transactor: Transactor,
         queue: IngestQueue,
+        reclaimer: Reclaimer,
         meter: Meter | None = None,
     ) -> None:
         """Without a `meter`, what comes by the queue is not counted; the verb is the service's to count."""
         self._pipeline, self._writer, self._queue = pipeline, writer, queue
-        self._transactor, self._meter = transactor, meter
+        self._transactor, self._reclaimer, self._meter = transactor, reclaimer, meter
         self._admissions: dict[IngestMessage, Admission] = {}
         self._encoded = self._ingested = self._dead = 0
         self._appends = anyio.CapacityLimiter(APPENDS_AT_ONCE)
@@ -58,6 +61,7 @@ class EncodeWorker:
         handlers = {
             "encode": self._encode,
             "forget": self._forget,
+            "restore": self._restore,
             "link": self._link,
             "unlink": self._unlink,
             "txn.begin": self._begin,
@@ -70,15 +74,22 @@ class EncodeWorker:
         ]
 
     def stats(self) -> dict[str, object]:
-        return {"encoded": self._encoded, "ingested": self._ingested, "dead_letters": self._dead}
+        return {
+            "encoded": self._encoded,
+            "ingested": self._ingested,
+            "dead_letters": self._dead,
+            "reclaimed": self._reclaimer.reclaimed,
+        }
 
     async def run(self, ready: Callable[[], None]) -> None:
         ready()
         try:
-            while True:
-                messages = await self._queue.pull(INGEST_BATCH)
-                if messages:
-                    await self._ingest(messages)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._reclaimer.run)
+                while True:
+                    messages = await self._queue.pull(INGEST_BATCH)
+                    if messages:
+                        await self._ingest(messages)
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(2):
                 await self._queue.close()
@@ -107,6 +118,9 @@ class EncodeWorker:
 
     async def _abort(self, call: Call) -> bytes:
         return wire.encode(await self._transactor.abort(_project(call), wire.decode(EndRequest, call.data)))
+
+    async def _restore(self, call: Call) -> bytes:
+        return wire.encode(await self._writer.restore(_project(call), wire.decode(RestoreRequest, call.data)))
 
     async def _link(self, call: Call) -> bytes:
         return wire.encode(await self._writer.link(_project(call), wire.decode(LinkRequest, call.data)))

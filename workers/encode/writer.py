@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from contracts.base import MAX_EDGES, MemoryId, now
 from contracts.edges import LinkReply, LinkRequest, UnlinkRequest
-from contracts.encode import EncodeReply, ForgetReply, ForgetRequest
+from contracts.encode import GRACE_S, EncodeReply, ForgetReply, ForgetRequest, RestoreReply, RestoreRequest
 from contracts.errors import Conflict, ErrorCode, InvalidRequest, NotFound, Unavailable
 from contracts.memory import Edge, EdgeKind, MemoryRecord, RetiredSlot, Tombstone
 from contracts.ports import Log, RequestIds, WrongPosition
@@ -64,6 +66,25 @@ class MemoryWriter:
             if request.mode == "hard":
                 await self._log.erase(project, request.id, after)
             return ForgetReply(id=request.id, position=after, forgotten=True)
+        raise _too_contended(request.id)
+
+    async def restore(self, project: str, request: RestoreRequest) -> RestoreReply:
+        """Append the state before a soft forget. Raises NotFound (MEMORY_NOT_FOUND), Conflict (GRACE_OVER) after a
+        hard forget or 7 days."""
+        for _ in range(ATTEMPTS):
+            entry = await self._log.last(project, request.id)
+            if entry is None:
+                raise NotFound(ErrorCode.MEMORY_NOT_FOUND, "no such memory in this project", id=request.id)
+            position, present = entry
+            if present.tombstone is None:
+                return RestoreReply(id=request.id, position=position, restored=False)
+            if present.tombstone.mode == "hard" or now() - present.tombstone.at > timedelta(seconds=GRACE_S):
+                raise Conflict(ErrorCode.GRACE_OVER, "the memory is forgotten for good", id=request.id)
+            live = present.model_copy(update={"version": present.version + 1, "changed_at": now(), "tombstone": None})
+            try:
+                return RestoreReply(id=request.id, position=await self._log.append(live, position), restored=True)
+            except WrongPosition:
+                continue
         raise _too_contended(request.id)
 
     async def link(self, project: str, request: LinkRequest) -> LinkReply:

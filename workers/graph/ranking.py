@@ -231,11 +231,11 @@ class Ranking:
             sources=tuple(tuple(item.sources)[:SOURCES] for _, item in best),
             evidence=tuple(item.evidence for _, item in best),
             confirmed=tuple(item.confirmed(self._anchors) for _, item in best),
-            notes={"anchors": self._anchors.names},
+            notes={"anchors": tuple(self._anchors.names)},
         )
 
 
-NO_ANCHOR = LaneReply(notes={"anchor": "none"})
+NO_ANCHOR = LaneReply(notes={"anchors": ()})
 
 
 def scores(

@@ -171,5 +171,5 @@ def _reply(found: Sequence[Found], judge: Judge, position: Position, terms: list
         sources=tuple((hit.document.memory,) for hit in found),
         evidence=tuple(share for share, _ in verdicts),
         confirmed=tuple(confirmed for _, confirmed in verdicts),
-        notes={"terms": terms},
+        notes={"terms": tuple(terms)},
     )
