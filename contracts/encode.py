@@ -58,7 +58,10 @@ class EncodeRequest(Message):
     @field_validator("metadata")
     @classmethod
     def _metadata_is_small_json(cls, value: dict[str, Any]) -> dict[str, Any]:
-        size = len(orjson.dumps(value))
+        try:
+            size = len(orjson.dumps(value))
+        except TypeError:  # so deep that it could never be written down again
+            raise ValueError("metadata is nested too deeply") from None
         if size > MAX_METADATA_BYTES:
             raise ValueError(f"metadata is {size} bytes, at most {MAX_METADATA_BYTES}")
         return value

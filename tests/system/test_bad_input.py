@@ -15,6 +15,11 @@ from contracts.errors import ErrorCode, InvalidRequest
 from contracts.verbs import VERBS
 from tests.stack import Stack
 
+
+def nested(depth: int) -> list[object]:
+    return [nested(depth - 1)] if depth else []
+
+
 PROJECT = "bad-input"
 OVER_LONG = "word " * 60_000
 TARGET = "a" * 26
@@ -56,6 +61,7 @@ ENCODES = [
     pytest.param({"text": "a", "vector": [1e39] * 384}, "INVALID_REQUEST", id="vector beyond float32"),
     pytest.param({"text": "a", "edges": [{"kind": "LIKES", "target": TARGET}]}, "INVALID_REQUEST", id="edge kind"),
     pytest.param({"text": "a", "edges": [{"kind": "CAUSED", "target": "x"}]}, "INVALID_REQUEST", id="edge target"),
+    pytest.param({"text": "a", "metadata": {"key": nested(300)}}, "INVALID_REQUEST", id="deep metadata"),
     pytest.param({"text": "a", "metadata": {"key": "v" * 20_000}}, "INVALID_REQUEST", id="much metadata"),
     pytest.param({"text": "a", "request_id": ""}, "INVALID_REQUEST", id="empty request id"),
 ]
