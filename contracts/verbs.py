@@ -13,6 +13,7 @@ from contracts.catalog import InspectReply, InspectRequest, ListReply, ListReque
 from contracts.edges import LinkReply, LinkRequest, PlanReply, PlanRequest, ReasonReply, ReasonRequest, UnlinkRequest
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest
 from contracts.graph import GraphFetchReply, GraphFetchRequest
+from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, QueryRequest
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, SchemaRequest, VersionedSchema
 from contracts.txn import AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
@@ -30,6 +31,8 @@ VERBS: dict[str, Verb] = {
     "encode": Verb(EncodeRequest, EncodeReply, "encode", "Store one memory; answered after the log has it."),
     "forget": Verb(ForgetRequest, ForgetReply, "encode", "Forget one memory, softly or for good."),
     "recall": Verb(RecallRequest, RecallReply, "orchestrator", "Recall what matters to a cue: one memory, many, none."),
+    "query": Verb(QueryRequest, QueryReply, "orchestrator", "The k best memories by seven weighted signals."),
+    "feedback": Verb(FeedbackRequest, FeedbackReply, "orchestrator", "Say whether a memory was of use."),
     "link": Verb(LinkRequest, LinkReply, "encode", "Put an edge from one memory to another."),
     "unlink": Verb(UnlinkRequest, LinkReply, "encode", "Take an edge away."),
     "txn.begin": Verb(BeginRequest, BeginReply, "encode", "Begin a transaction."),

@@ -55,6 +55,10 @@ class Rerank(Section):
     top: int = Field(default=50, ge=1, le=200)
 
 
+class Sessions(Section):
+    ttl_s: float = Field(default=1800.0, ge=1.0)  #: a query session is forgotten after so long without a query
+
+
 class Settings(Section):
     data: Path = Path(".memlane")
     replica: str = "a"  #: tells the replicas of one role apart; names their folders and durables
@@ -67,6 +71,7 @@ class Settings(Section):
     lexical: Lexical = Lexical()
     graph: Graph = Graph()
     rerank: Rerank = Rerank()
+    sessions: Sessions = Sessions()
 
     def folder(self, role: str) -> Path:
         """The data folder of this replica of a role."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import anyio
-
 from contracts import subjects, wire
 from contracts.catalog import InspectRequest, ListRequest
 from contracts.edges import PlanRequest, ReasonRequest
 from contracts.graph import GraphFetchRequest
 from contracts.ports import Call, Endpoint
+from contracts.query import FeedbackRequest, QueryRequest
 from contracts.recall import RecallRequest
 from contracts.schema import DeclareRequest, SchemaRequest
+from orchestrator.afterwards import Afterwards
 from orchestrator.enumerate import EnumerationService
 from orchestrator.plan import PlanService
+from orchestrator.query import QueryService
 from orchestrator.reason import ReasonService
 from orchestrator.recall import RecallService
 from orchestrator.schema import SchemaService
+from orchestrator.usage import UsageService
 
 
 class OrchestratorRole:
@@ -30,14 +32,20 @@ class OrchestratorRole:
         schemas: SchemaService,
         plan: PlanService,
         reason: ReasonService,
+        query: QueryService,
+        usage: UsageService,
+        afterwards: Afterwards,
     ) -> None:
         self._recall_service, self._enumeration, self._schemas = recall, enumeration, schemas
         self._plan_service, self._reason_service = plan, reason
-        self._recalls = 0
+        self._query_service, self._usage, self._afterwards = query, usage, afterwards
+        self._recalls = self._queries = 0
 
     def endpoints(self) -> Sequence[Endpoint]:
         handlers = {
             "recall": self._recall,
+            "query": self._query,
+            "feedback": self._feedback,
             "list": self._list,
             "inspect": self._inspect,
             "plan": self._plan,
@@ -52,18 +60,31 @@ class OrchestratorRole:
         ]
 
     def stats(self) -> dict[str, object]:
-        return {"recalls": self._recalls}
+        return {"recalls": self._recalls, "queries": self._queries}
 
     async def run(self, ready: Callable[[], None]) -> None:
         ready()
-        await anyio.sleep_forever()
+        await self._afterwards.run()
 
     async def _recall(self, call: Call) -> bytes:
         self._recalls += 1
         project = _project(call)
-        return wire.encode(
-            await self._recall_service.recall(project, wire.decode(RecallRequest, call.data), call.arrived)
-        )
+        reply = await self._recall_service.recall(project, wire.decode(RecallRequest, call.data), call.arrived)
+        self._usage.returned(project, [member.id for member in reply.members])
+        return wire.encode(reply)
+
+    async def _query(self, call: Call) -> bytes:
+        """The one place that every query passes, with its tier and whether it was reranked in the reply: what is
+        counted or limited by queries belongs here."""
+        self._queries += 1
+        project = _project(call)
+        reply = await self._query_service.query(project, wire.decode(QueryRequest, call.data), call.arrived)
+        self._usage.returned(project, [memory.id for memory in reply.memories])
+        return wire.encode(reply)
+
+    async def _feedback(self, call: Call) -> bytes:
+        project = _project(call)
+        return wire.encode(await self._usage.feedback(project, wire.decode(FeedbackRequest, call.data)))
 
     async def _list(self, call: Call) -> bytes:
         project = _project(call)

@@ -48,7 +48,7 @@ def test_every_reference_leads_somewhere() -> None:
 def test_what_is_served_is_in_the_table_and_the_other_way_round() -> None:
     nothing: Any = None
     roles = [
-        OrchestratorRole(nothing, nothing, nothing, nothing, nothing),
+        OrchestratorRole(*[nothing] * 8),
         EncodeWorker(nothing, nothing, nothing, nothing),
     ]
     served = {(endpoint.subject, role.name, endpoint.queue) for role in roles for endpoint in role.endpoints()}
