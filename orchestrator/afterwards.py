@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -23,23 +23,30 @@ class Afterwards:
     wait are lost."""
 
     def __init__(self) -> None:
-        self._send, self._receive = anyio.create_memory_object_stream[Job](math.inf)
-        self._waiting = 0
+        self._jobs: deque[Job] = deque()
+        self._more = anyio.Event()
         self.failed = 0
         self.dropped = 0
 
     def soon(self, job: Job) -> None:
         """Never waits, never raises."""
-        if self._waiting >= MOST_WAITING:
+        if len(self._jobs) >= MOST_WAITING:
             self.dropped += 1
             return
-        self._waiting += 1
-        self._send.send_nowait(job)
+        self._jobs.append(job)
+        self._more.set()
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            job = await self._receive.receive()
+            await self.drain()
+            self._more = anyio.Event()
+            await self._more.wait()
+
+    async def drain(self) -> None:
+        """Run all that wait now."""
+        while self._jobs:
+            job = self._jobs.popleft()
             try:
                 await job()
             except MemlaneError as error:
@@ -48,11 +55,3 @@ class Afterwards:
             except Exception:
                 self.failed += 1
                 logger.exception("a job after a reply failed", action="afterwards")
-            finally:
-                self._waiting -= 1
-
-    async def drain(self) -> None:
-        """Run what waits, and return: for those who have no loop of their own."""
-        while self._waiting:
-            with anyio.move_on_after(0.05):
-                await self.run()

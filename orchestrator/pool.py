@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from contracts.base import MemoryId
@@ -32,7 +33,12 @@ def pool_of(gathered: Gathered, walked: Walked, matching: Sequence[MemoryId], de
     for memory_id in [*reached, *matching]:
         pool.setdefault(memory_id, Candidate(memory_id, 0.0))
     passes = set(matching)
-    return sorted(pool.values(), key=lambda one: (one.id not in passes, -one.score - reached.get(one.id, 0.0), one.id))
+
+    def order(one: Candidate) -> tuple[bool, float, float, MemoryId]:
+        score = one.score + reached.get(one.id, 0.0)
+        return one.id not in passes, -score, one.best_rank or math.inf, one.id  # many alike score 0 and have a rank
+
+    return sorted(pool.values(), key=order)
 
 
 def windows(pool: Sequence[Candidate], request: QueryRequest, choice: Choice, wanted: int) -> list[Sequence[Candidate]]:

@@ -24,7 +24,7 @@ from orchestrator.pool import FILTERED_TOP_N, TOP_N, made_of, parents, pool_of, 
 from orchestrator.rerank import Reranker
 from orchestrator.scoring import Scored, Scorer, Terms
 from orchestrator.session import SessionMemory
-from orchestrator.spread import spread
+from orchestrator.spread import HEAD, spread
 from orchestrator.tiers import Choice, choose
 from orchestrator.together import both
 from orchestrator.weights import weights_of
@@ -83,17 +83,10 @@ class QueryService:
         ranked = sorted(scorer.seen.scored.values(), key=_vector_order if choice.tier.name == "low" else _order)
         narrowed = narrow([one.row for one in ranked], request.filters, request.k, request.strict_filters)
         shown = [scorer.seen.scored[one] for one in narrowed.failed]
-        if (
-            choice.tier.name == "low"
-        ):  # the vector alone says which; how they stand to each other is the signals' to say
-            shown = sorted(shown[: request.k], key=_order)
+        if choice.tier.name == "low":  # the vector alone says which; the signals say in which order
+            shown = sorted(shown[:wanted], key=_order)
         outcome, reranked = await self._rerank(request, shown, scorer, arrived + RERANK_SHARE * budget_s)
-        ids = [one.id for one in shown]
-        if reranked:
-            ids.sort(key=lambda one: -reranked.get(one, -1.0))
-        if choice.tier.spread:
-            rows = await scorer.texts_of(ids[:RERANK_TOP])
-            ids = spread(ids, lambda one: reranked.get(one, scorer.seen.scored[one].score), rows)
+        ids = await _arranged(shown, reranked, scorer, choice)
         ids.sort(key=lambda one: bool(narrowed.failed[one]))
 
         rows = await scorer.texts_of(ids[: request.k])
@@ -152,6 +145,17 @@ class QueryService:
         candidates = [Candidate(one.id, one.score) for one in shown]
         done = await self._reranker.rerank(request.query, candidates, scorer.texts_of, deadline)
         return done.outcome, done.scores
+
+
+async def _arranged(
+    shown: Sequence[Scored], reranked: Mapping[MemoryId, float], scorer: Scorer, choice: Choice
+) -> list[MemoryId]:
+    """The order after the cross-encoder, where it ran, and after spreading, where the tier does."""
+    scores = {one.id: reranked.get(one.id, one.score) for one in shown}
+    ids = sorted(scores, key=lambda one: -reranked.get(one, -1.0)) if reranked else list(scores)
+    if choice.tier.spread:
+        ids = spread(ids, scores.__getitem__, await scorer.texts_of(ids[:HEAD]))
+    return ids
 
 
 def _order(one: Scored) -> tuple[float, MemoryId]:

@@ -19,7 +19,7 @@ from orchestrator.query import QueryService
 from orchestrator.reason import ReasonService
 from orchestrator.recall import RecallService
 from orchestrator.schema import SchemaService
-from orchestrator.usage import UsageService
+from orchestrator.usage import UsageService, successful
 
 
 class OrchestratorRole:
@@ -79,7 +79,7 @@ class OrchestratorRole:
         self._queries += 1
         project = _project(call)
         reply = await self._query_service.query(project, wire.decode(QueryRequest, call.data), call.arrived)
-        self._usage.returned(project, [memory.id for memory in reply.memories])
+        self._usage.returned(project, successful(reply))
         return wire.encode(reply)
 
     async def _feedback(self, call: Call) -> bytes:

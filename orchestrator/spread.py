@@ -13,6 +13,8 @@ from contracts.catalog import Row
 PENALTY = 0.2
 #: The least likeness of two memories of one group.
 SAME_GROUP = 0.5
+#: Less than this is a few words in common by chance, and no likeness at all.
+LEAST_LIKE = 0.3
 #: Only the head of the order is spread; the loop is quadratic.
 HEAD = 50
 
@@ -32,7 +34,8 @@ def spread(
     group: Callable[[Row], str | None] = group_of,
 ) -> list[MemoryId]:
     """Reorder the first `HEAD`: next comes always the one with the most ``relevance - 0.2 · likeness`` to its likest
-    among those chosen. Likeness is the share of words in common, at least 0.5 within a group. Pure; ties keep the
+    among those chosen. Likeness is the share of words in common where that is at least 0.3, and at least 0.5 within a
+    group. Pure; ties keep the
     order given. Those without a row keep their relevance."""
     head, tail = list(ids[:HEAD]), list(ids[HEAD:])
     words = {one: frozenset(_WORD.findall(rows[one].text.casefold())) for one in head if one in rows}
@@ -53,4 +56,5 @@ def spread(
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     union = len(one | other)
-    return len(one & other) / union if union else 0.0
+    share = len(one & other) / union if union else 0.0
+    return share if share >= LEAST_LIKE else 0.0

@@ -9,7 +9,7 @@ from contracts.base import MemoryId, now
 from contracts.errors import ErrorCode, NotFound
 from contracts.memory import shard_of
 from contracts.ports import Uses
-from contracts.query import FeedbackReply, FeedbackRequest, Use
+from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, Use
 from orchestrator.afterwards import Afterwards
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
@@ -18,7 +18,16 @@ from orchestrator.consistency import Horizon
 USEFUL, NOT_USEFUL = 3, -1
 #: Of a longer reply only the first so many count: the caller hardly used them all.
 MOST_RETURNED = 50
+#: A query always gives k memories if it can; those less near than this, and out of the graph's reach, only fill up.
+NEAR = 0.3
 TIMEOUT_S = 5.0
+
+
+def successful(reply: QueryReply) -> list[MemoryId]:
+    """The memories of a reply whose showing counts as a use: near to the query, and let in by no relaxed filter."""
+    return [
+        one.id for one in reply.memories if not one.relaxed and (one.scores.semantic >= NEAR or one.scores.graph > 0.0)
+    ]
 
 
 class UsageService:
