@@ -104,7 +104,8 @@ class TestSignals:
         await mind.learn(MFA)
         await mind.learn("ok thanks")
         reply = await query(mind)
-        assert of(reply, MFA).quality > 0.4 > 0.1 > of(reply, "ok thanks").quality
+        assert of(reply, MFA).quality > 0.4
+        assert of(reply, "ok thanks").quality < 0.1
 
     async def test_decay_is_one_when_fresh(self, mind: Mind) -> None:
         """Low for what goes unused: near 1 for what was just written, however long ago it happened."""
@@ -185,12 +186,12 @@ class TestTiers:
         """Depth 3, reranked across clusters: what says the same again gives way to another matter."""
         await mind.learn("The payment gateway failed on Monday in Lisbon", session="outage")
         await mind.learn("The payment gateway failed on Monday in Lisbon again", session="outage")
-        await mind.learn("A payment gateway of another vendor was put on trial", session="vendors")
-        text = "please compare what happened to the payment gateway"
+        await mind.learn("Another vendor's gateway was put on trial in autumn", session="vendors")
+        text = "please compare what happened to the payment gateway in Lisbon"
         high, medium = await query(mind, text), await query(mind, text, computation_tier="medium")
         assert (high.computation_tier, high.traversal_depth) == ("high", 3)
-        assert said(medium)[2].startswith("A payment gateway of another vendor")
-        assert said(high)[1].startswith("A payment gateway of another vendor")
+        assert said(medium)[2].startswith("Another vendor")
+        assert said(high)[1].startswith("Another vendor")
 
     @pytest.mark.parametrize("tier", ["low", "medium", "high"])
     async def test_a_tier_can_be_forced(self, mind: Mind, tier: str) -> None:
@@ -378,10 +379,8 @@ class TestAdvanced:
         async with anyio.create_task_group() as tasks:
             for number in range(130):
                 tasks.start_soon(mind.learn, f"login failures were reported after reset number {number}")
-        near, apart = (
-            await query(mind, k=50, traversal_depth=1, weights={"graph": 50}),
-            await query(mind, k=50, traversal_depth=0, weights={"graph": 50}),
-        )
+        near = await query(mind, MFA, k=50, traversal_depth=1, weights={"graph": 50})
+        apart = await query(mind, MFA, k=50, traversal_depth=0, weights={"graph": 50})
         assert of(near, shared).graph == 0.5
         assert shared not in said(apart)
 
