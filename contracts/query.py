@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -96,7 +96,8 @@ class Scores(LaxMessage):
 
 
 class QueryMemory(LaxMessage):
-    """`score` in [0, 1] is the weighted sum of `scores` and the `session_boost`. `rerank_score` is the cross-encoder's,
+    """`score` in [0, 1] is the weighted sum of `scores` and the `session_boost`; `session` is the one in which the
+    memory was encoded. `rerank_score` is the cross-encoder's,
     where it ran. `relaxed` names the filters that this memory does not pass. `parents` are the memories that a summary
     was made of (tier high)."""
 
@@ -111,6 +112,8 @@ class QueryMemory(LaxMessage):
     tags: tuple[str, ...] = ()
     created_at: Instant
     occurred_at: Instant | None = None
+    session: str | None = None
+    metadata: dict[str, Any] = {}
     session_boost: float = 0.0
     rerank_score: float | None = None
     relaxed: tuple[Predicate, ...] = ()

@@ -21,7 +21,7 @@ _COLOURS = {
 
 def query(
     text: Annotated[str, typer.Argument(help="What to look for.")],
-    k: Annotated[int | None, typer.Option(help="How many memories, 1 to 50.")] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", help="How many memories, 1 to 50.")] = None,
     weights: Annotated[str | None, typer.Option(help="Weights of signals, as a JSON object.")] = None,
     filters: Annotated[str | None, typer.Option(help="Filters, as a JSON object.")] = None,
     tier: Annotated[str | None, typer.Option(help="Force low, medium or high.")] = None,

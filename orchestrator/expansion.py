@@ -8,7 +8,7 @@ from datetime import datetime
 
 from contracts.base import MemoryId
 from contracts.catalog import Row
-from contracts.lanes import Lane
+from contracts.lanes import Lane, LaneStatus
 from contracts.ports import Bus
 from orchestrator.catalog import Catalog
 from orchestrator.fusion import Hit
@@ -36,9 +36,10 @@ async def walk_from_nearest(
     bus: Bus, catalog: Catalog, question: Question, gathered: Gathered, depth: int, at: datetime, deadline: float
 ) -> Walked:
     """Ask the graph lane what shares names with the nearest standing memory, up to `depth` hops away. Nothing where
-    depth is 0, nothing is near, or that memory has no names. Raises Unavailable when the catalog does not answer."""
-    nearest = nearest_of(gathered)
-    if depth <= 0 or not nearest:
+    depth is 0, the graph lane has failed already, nothing is near, or that memory has no names. Raises Unavailable when
+    the catalog does not answer."""
+    nearest, lane = nearest_of(gathered), gathered.outcomes.get(Lane.GRAPH)
+    if depth <= 0 or not nearest or lane is None or lane.status is not LaneStatus.OK:
         return Walked()
     rows = await catalog.facets(question.project, nearest, True, question.positions, deadline)
     anchor = next((rows[one] for one in nearest if one in rows and standing(rows[one], at)), None)

@@ -189,6 +189,8 @@ def _render(
         tags=row.tags,
         created_at=row.created_at,
         occurred_at=row.occurred_at,
+        session=row.session,
+        metadata=row.metadata,
         session_boost=round(one.boost, 4),
         rerank_score=reranked.get(one.id),
         relaxed=relaxed,

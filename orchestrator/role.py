@@ -60,7 +60,8 @@ class OrchestratorRole:
         ]
 
     def stats(self) -> dict[str, object]:
-        return {"recalls": self._recalls, "queries": self._queries}
+        lost = self._afterwards.failed + self._afterwards.dropped
+        return {"recalls": self._recalls, "queries": self._queries, **({"afterwards_lost": lost} if lost else {})}
 
     async def run(self, ready: Callable[[], None]) -> None:
         ready()

@@ -184,14 +184,19 @@ class TestTiers:
 
     async def test_high_has_depth_three_and_spreads_over_topics(self, mind: Mind) -> None:
         """Depth 3, reranked across clusters: what says the same again gives way to another matter."""
-        await mind.learn("The payment gateway failed on Monday in Lisbon", session="outage")
-        await mind.learn("The payment gateway failed on Monday in Lisbon again", session="outage")
-        await mind.learn("Another vendor's gateway was put on trial in autumn", session="vendors")
-        text = "please compare what happened to the payment gateway in Lisbon"
-        high, medium = await query(mind, text), await query(mind, text, computation_tier="medium")
+        first, again = "the payment gateway failed last Monday", "the payment gateway failed last Monday again"
+        other = "refunds were late at the help desk"
+        for text in (first, again, other):
+            await mind.learn(text)
+        text, weights = (
+            "please compare what happened to the payment gateway",
+            {"semantic": 0.1, "quality": 0, "graph": 0},
+        )
+        high = await query(mind, text, weights=weights)
+        medium = await query(mind, text, weights=weights, computation_tier="medium")
         assert (high.computation_tier, high.traversal_depth) == ("high", 3)
-        assert said(medium)[2].startswith("Another vendor")
-        assert said(high)[1].startswith("Another vendor")
+        assert said(medium)[2] == other
+        assert said(high)[1] == other
 
     @pytest.mark.parametrize("tier", ["low", "medium", "high"])
     async def test_a_tier_can_be_forced(self, mind: Mind, tier: str) -> None:
