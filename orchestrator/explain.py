@@ -54,6 +54,8 @@ def _sentence(name: str, one: Scored, at: datetime) -> str:
         return f"says much ({scores.quality:.2f})"
     if name == "usage":
         return f"used {row.uses_14d} time{'s' * (row.uses_14d != 1)} in the last 14 days"
+    if one.anchor:
+        return "nearest in meaning: the walk in the graph begins here"
     hops = round(1 / scores.graph - 1)
     near = "matched" if hops == 0 else f"{hops} hop{'s' * (hops != 1)} away"
     return f"{near} by '{one.through}'" if one.through else f"{near} in the graph"

@@ -32,13 +32,14 @@ EVIDENCE_S = 0.25
 @dataclass(frozen=True, slots=True)
 class Scored:
     """`base` is the weighted sum of `scores`, `score` that and the session's `boost`, at most 1. `through` names what
-    in the graph led to the memory."""
+    in the graph led to the memory; `anchor` says that nothing did, and the walk began here."""
 
     row: Row
     scores: Scores
     base: float
     boost: float
     through: str | None = None
+    anchor: bool = False
 
     @property
     def id(self) -> MemoryId:
@@ -130,7 +131,8 @@ class Scorer:
         vote = one.votes.get(Lane.GRAPH)
         label = next((item for item in vote.items if item not in _KINDS), None) if vote else None
         base = blend(scores, terms.weights)
-        return Scored(row, scores, base, boost(terms.session, one.id), label or walked.through.get(one.id))
+        through = label or walked.through.get(one.id)
+        return Scored(row, scores, base, boost(terms.session, one.id), through, one.id == walked.anchor and not label)
 
 
 #: What a vote shows for a hit without a label.

@@ -243,6 +243,9 @@ class TestGraph:
         world.set(subjects.lane(Lane.GRAPH, 0, "search"), only_from_acme)
         answer = await world.query(traversal_depth=2)
         assert {m.text: m.scores.graph for m in answer.memories} == {"a": 1.0, "x": 0.5, "y": 0.3333}
+        said = {memory.text: " | ".join(memory.explain) for memory in answer.memories}
+        assert "the walk in the graph begins here" in said["a"]
+        assert "1 hop away in the graph" in said["x"]
         assert texts(await world.query(traversal_depth=1)) == ["a", "x"]
         assert texts(await world.query(traversal_depth=0)) == ["a"]
 
