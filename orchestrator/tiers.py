@@ -81,14 +81,15 @@ def _name(request: QueryRequest, session: ComputationTier | None) -> tuple[Compu
 
 def _routed(request: QueryRequest) -> tuple[ComputationTier, str]:
     count, filtered, depth = tokens(request.query), bool(request.filters.given), request.traversal_depth
+    length = f"{count} token{'s' * (count != 1)}"
     if count < FEW_TOKENS and not filtered and not depth:
-        return "low", f"{count} tokens, no filters"
+        return "low", f"{length}, no filters"
     if asks := _SYNTHESIS.search(request.query):
         return "high", f"asks for a synthesis: {asks.group().lower()}"
     if depth == TIERS["high"].depth:
         return "high", f"depth {depth} asked for"
     if count >= MANY_TOKENS:
-        return "high", f"{count} tokens"
+        return "high", length
     if filtered:
         return "medium", "filters"
-    return "medium", f"depth {depth} asked for" if depth and count < FEW_TOKENS else f"{count} tokens"
+    return "medium", f"depth {depth} asked for" if depth and count < FEW_TOKENS else length

@@ -28,7 +28,7 @@ def weights_of(overrides: Mapping[str, float]) -> Scores:
         raise _bad("at least one weight must be above 0", list(SIGNALS))
     shares = {name: value / largest for name, value in merged.items()}  # first, or the sum of huge ones is infinite
     total = math.fsum(shares.values())
-    return Scores(**{name: share / total for name, share in shares.items()})
+    return Scores(**{name: round(share / total, 9) for name, share in shares.items()})
 
 
 def _bad(message: str, names: list[str]) -> InvalidRequest:
