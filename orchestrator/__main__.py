@@ -30,7 +30,7 @@ from orchestrator.recall import RecallService
 from orchestrator.role import OrchestratorRole
 from orchestrator.schema import SchemaService
 from orchestrator.session import SessionMemory
-from orchestrator.usage import UsageService
+from orchestrator.uses import UsageService
 
 logger = structlog.get_logger()
 

@@ -19,7 +19,7 @@ from orchestrator.query import QueryService
 from orchestrator.reason import ReasonService
 from orchestrator.recall import RecallService
 from orchestrator.schema import SchemaService
-from orchestrator.usage import UsageService, successful
+from orchestrator.uses import UsageService, successful
 
 
 class OrchestratorRole:

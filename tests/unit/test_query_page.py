@@ -23,7 +23,7 @@ from orchestrator.afterwards import Afterwards
 from orchestrator.catalog import Catalog
 from orchestrator.query import QueryService
 from orchestrator.session import SessionMemory
-from orchestrator.usage import successful
+from orchestrator.uses import successful
 from orchestrator.weights import DEFAULT, blend
 from tests.unit.test_gather import FakeBus
 
