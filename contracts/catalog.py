@@ -16,6 +16,9 @@ class Row(LaxMessage):
     `superseded_by` is the newest memory in its place: by naming it, or by holding a newer value of every statement
     this one makes (which therefore are all single-valued). It has had one since `superseded_at` by event time, since
     `superseded_written` by when that was written.
+
+    `uses` counts replies that held the memory, and feedback, over the last 180 days, `uses_14d` over the last 14;
+    `last_used` is the latest of them. Lean rows leave them out unless signals are asked for.
     """
 
     id: MemoryId
@@ -32,6 +35,9 @@ class Row(LaxMessage):
     salience: float = 0.5
     confidence: float = 1.0
     quality: float = 0.5
+    uses: int = 0
+    uses_14d: int = 0
+    last_used: Instant | None = None
     expires_at: Instant | None = None
     metadata: dict[str, Any] = {}
     entities: tuple[Entity, ...] = ()
@@ -51,14 +57,37 @@ class Row(LaxMessage):
 
 class HydrateRequest(LaxMessage):
     """Ask for rows. `lean` ones hold only what filters look at, their text is empty; `types` adds what a type filter
-    looks at."""
+    looks at, `signals` what a query's signals and filters do."""
 
     project: Project
     ids: tuple[MemoryId, ...]
     lean: bool = False
     types: bool = False
+    signals: bool = False
     min_position: Position = 0
     remaining_ms: float = 1000.0
+
+
+class MatchRequest(LaxMessage):
+    """Which memories pass a query's filters? The newest by event time, at most `limit`: bounds are inclusive, one of
+    `sources` and one of `tags` suffices, `summaries` lets memories of kind Consolidated in."""
+
+    project: Project
+    sources: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    since: Instant | None = None
+    until: Instant | None = None
+    summaries: bool = False
+    limit: int = 400
+    min_position: Position = 0
+    remaining_ms: float = 1000.0
+
+
+class MatchReply(LaxMessage):
+    """`ids[i]` happened at `at[i]` (epoch ms); the newest first. Expired and superseded ones are among them."""
+
+    ids: tuple[MemoryId, ...] = ()
+    at: tuple[int, ...] = ()
 
 
 class HydrateReply(LaxMessage):

@@ -30,6 +30,7 @@ from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequ
 from contracts.errors import ErrorCode, InvalidRequest, MemlaneError, Unavailable
 from contracts.graph import GraphFetchReply, GraphFetchRequest
 from contracts.memory import EdgeKind
+from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, QueryRequest
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, Schema, SchemaRequest, VersionedSchema
 from contracts.txn import DEFAULT_TIMEOUT_S, AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
@@ -91,6 +92,14 @@ class MemoryClient:
 
     async def recall(self, cue: str, **fields: Any) -> RecallReply:
         return await self.call("recall", wire.validate(RecallRequest, {"cue": cue, **fields}), RecallReply)
+
+    async def query(self, query: str, **fields: Any) -> QueryReply:
+        """The `k` best memories by seven weighted signals."""
+        return await self.call("query", wire.validate(QueryRequest, {"query": query, **fields}), QueryReply)
+
+    async def feedback(self, id: str, *, useful: bool) -> FeedbackReply:
+        """Say whether a memory was of use: it counts in the signals usage and decay."""
+        return await self.call("feedback", wire.validate(FeedbackRequest, {"id": id, "useful": useful}), FeedbackReply)
 
     @asynccontextmanager
     async def transaction(self, timeout_s: int = DEFAULT_TIMEOUT_S) -> AsyncIterator[Transaction]:

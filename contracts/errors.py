@@ -31,6 +31,7 @@ class ErrorCode(StrEnum):
     TEXT_TOO_LARGE = "TEXT_TOO_LARGE"  # split the text
     PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"  # send less in one message
     BAD_VECTOR_DIMENSION = "BAD_VECTOR_DIMENSION"  # send a vector of the model's dimension
+    BAD_WEIGHTS = "BAD_WEIGHTS"  # give the signals in details numbers of at least 0, one of them above it
     OUT_OF_RANGE = "OUT_OF_RANGE"  # bring the number within the bounds in details
     ENTITY_TYPE_NOT_IN_SCHEMA = "ENTITY_TYPE_NOT_IN_SCHEMA"  # declare the type, or correct the name in details
     PREDICATE_NOT_IN_SCHEMA = "PREDICATE_NOT_IN_SCHEMA"  # declare the predicate, or correct it

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from contracts.base import MemoryId, Position
 from contracts.memory import MemoryRecord
+from contracts.query import SessionState, Use
 from contracts.schema import VersionedSchema
 from contracts.txn import Step
 from contracts.usage import Admission, Charge, Kind, Tariff
@@ -248,3 +249,46 @@ class Meter(Protocol):
     def give_back(self, project: str, admission: Admission) -> None: ...
 
     def count(self, project: str, day: date, charge: Charge) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One entry of the stream of uses: its place there, whose memories, and the use."""
+
+    position: Position
+    project: str
+    use: Use
+
+
+@dataclass(frozen=True, slots=True)
+class UseBatch:
+    """Uses in the order of their stream. `ack` says that their effect and position are stored."""
+
+    told: Sequence[Told]
+    ack: Callable[[], Awaitable[None]]
+
+
+class Uses(Protocol):
+    """The stream of uses: which memories were given in an answer, and feedback on them."""
+
+    async def tell(self, project: str, shard: int, use: Use) -> None:
+        """Append, and return after it is stored. Raises Unavailable; then it may be stored or not."""
+        ...
+
+    def follow(self, durable: str, shard: int, after: Position) -> AsyncIterator[UseBatch]:
+        """The uses of a shard's memories above a position, in order and without gaps, and then whatever comes. A batch
+        may come again: whoever follows skips what is at or below its position."""
+        ...
+
+
+class Sessions(Protocol):
+    """What query sessions remember, shared by all orchestrators; forgotten when nothing was written for a while. A
+    session belongs to its project. Both raise Unavailable when the store does not answer in time."""
+
+    async def read(self, project: str, session_id: str) -> SessionState:
+        """The state last written; an empty one where there is none."""
+        ...
+
+    async def write(self, project: str, session_id: str, state: SessionState) -> None:
+        """Replace it: of two writers at once the later one wins."""
+        ...

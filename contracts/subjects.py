@@ -10,9 +10,11 @@
 | memlane.log.v1.<project>.<shard>.<memory id>    | stream MEMLANE_LOG            | full state of a memory           |
 | memlane.ingest.v1.<project>                     | stream MEMLANE_INGEST         | encode requests, fire and forget |
 | memlane.txn.v1.<project>.<txn id>               | stream MEMLANE_TXN            | what a transaction has pending   |
+| memlane.used.v1.<project>.<shard>               | stream MEMLANE_USAGE          | memories that were of use        |
 | memlane.dlq.v1.<project>                        | stream MEMLANE_DLQ            | what could not be ingested       |
 | key <project> of bucket MEMLANE_SCHEMAS         | orchestrators, encode workers | a project's declared schema      |
 | key <project>.<day> of bucket MEMLANE_LEDGER    | orchestrators, encode workers | what a project used on a UTC day |
+| key <project>.<hash> of bucket MEMLANE_SESSIONS | orchestrators                 | what a query session remembers   |
 
 Where `_` stands for the project (no project can be called that), the header X-Project-ID names it, or else it is the
 organisation's default project: `contracts.addressing`.
@@ -27,15 +29,18 @@ LOG_STREAM = "MEMLANE_LOG"
 INGEST_STREAM = "MEMLANE_INGEST"
 TXN_STREAM = "MEMLANE_TXN"
 DLQ_STREAM = "MEMLANE_DLQ"
+USAGE_STREAM = "MEMLANE_USAGE"
 REQUESTS_BUCKET = "MEMLANE_REQUESTS"
 SCHEMAS_BUCKET = "MEMLANE_SCHEMAS"
 LEDGER_BUCKET = "MEMLANE_LEDGER"
+SESSIONS_BUCKET = "MEMLANE_SESSIONS"
 INGEST_DURABLE = "encode"
 
 LOG_SUBJECTS = "memlane.log.v1.*.*.*"
 INGEST_SUBJECTS = "memlane.ingest.v1.*"
 TXN_SUBJECTS = "memlane.txn.v1.*.*"
 DLQ_SUBJECTS = "memlane.dlq.v1.*"
+USAGE_SUBJECTS = "memlane.used.v1.*.*"
 
 EMBED = "memlane.work.v1.embed"
 RERANK = "memlane.work.v1.rerank"
@@ -76,6 +81,11 @@ def ingest(project: str) -> str:
 
 def txn(project: str, txn_id: str) -> str:
     return f"memlane.txn.v1.{project}.{txn_id}"
+
+
+def used(project: str, shard: int | str) -> str:
+    """Where uses of a shard's memories are told; either part may be ``*`` in a filter."""
+    return f"memlane.used.v1.{project}.{shard}"
 
 
 def dead_letter(project: str) -> str:

@@ -13,6 +13,7 @@ from contracts.catalog import InspectReply, InspectRequest, ListReply, ListReque
 from contracts.edges import LinkReply, LinkRequest, PlanReply, PlanRequest, ReasonReply, ReasonRequest, UnlinkRequest
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest, RestoreReply, RestoreRequest
 from contracts.graph import GraphFetchReply, GraphFetchRequest
+from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, QueryRequest
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, SchemaRequest, VersionedSchema
 from contracts.txn import AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
@@ -32,6 +33,8 @@ VERBS: dict[str, Verb] = {
     "forget": Verb(ForgetRequest, ForgetReply, "encode", "Forget one memory, softly or for good."),
     "recall": Verb(RecallRequest, RecallReply, "orchestrator", "Recall what matters to a cue: one memory, many, none."),
     "restore": Verb(RestoreRequest, RestoreReply, "encode", "Take back a soft forget."),
+    "query": Verb(QueryRequest, QueryReply, "orchestrator", "The k best memories by seven weighted signals."),
+    "feedback": Verb(FeedbackRequest, FeedbackReply, "orchestrator", "Say whether a memory was of use."),
     "link": Verb(LinkRequest, LinkReply, "encode", "Put an edge from one memory to another."),
     "unlink": Verb(UnlinkRequest, LinkReply, "encode", "Take an edge away."),
     "txn.begin": Verb(BeginRequest, BeginReply, "encode", "Begin a transaction."),

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-import anyio
 import nats.errors
 import orjson
 import structlog
@@ -23,19 +22,13 @@ from contracts.errors import ErrorCode, InvalidRequest, Unavailable
 from contracts.memory import MemoryRecord, shard_of
 from contracts.ports import Batch, Entry, PayloadTooLarge, WrongPosition
 from infra.nats_bus import NatsBus
-from infra.nats_pull import ConsumerGone, PullConsumer
+from infra.nats_follow import follow_stream
 from infra.settings import Log as LogSettings
 
 logger = structlog.get_logger()
 
 WRONG_LAST_SEQUENCE = 10071
-BATCH = 256
 ACK_TIMEOUT_S = 5.0
-IDLE_S = 1.0
-
-
-class _Gap(Exception):
-    """The consumer's count jumped: something was lost on the way."""
 
 
 class JetStreamLog:
@@ -103,64 +96,9 @@ class JetStreamLog:
                 await self._js.delete_msg(subjects.LOG_STREAM, position)
 
     async def follow(self, durable: str, shard: int | None, after: Position) -> AsyncIterator[Batch]:
-        position = after
-        while True:
-            try:
-                async for batch in self._follow_once(durable, shard, position):
-                    yield batch
-                    if batch.entries:
-                        position = batch.entries[-1][0]
-            except (TimeoutError, _Gap, ConsumerGone, JetStreamError, nats.errors.Error) as error:
-                logger.warning(
-                    "following again",
-                    action="follow_again",
-                    durable=durable,
-                    position=position,
-                    kind=type(error).__name__,
-                    error=str(error),
-                )
-                await anyio.sleep(0.25)
-
-    async def _follow_once(self, durable: str, shard: int | None, after: Position) -> AsyncIterator[Batch]:
-        pending = await self._make_consumer(durable, shard, after)
-        if pending == 0:
-            yield Batch((), _nothing)
-        pull = PullConsumer(self._client, subjects.LOG_STREAM, durable, BATCH)
-        await pull.start()
-        delivered = 0
-        try:
-            while True:
-                messages = await pull.next(BATCH, IDLE_S * 5)
-                if not messages:
-                    continue
-                for message in messages:
-                    sequence = message.metadata.sequence.consumer
-                    if sequence != delivered + 1:
-                        raise _Gap(f"delivery {sequence} after {delivered}")
-                    delivered = sequence
-                yield _batch(messages)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await pull.stop()
-
-    async def _make_consumer(self, durable: str, shard: int | None, after: Position) -> int:
-        """Make the durable anew at the index's own position: that, not the server's count, says what is applied."""
-        try:
-            await self._js.delete_consumer(subjects.LOG_STREAM, durable)
-        except NotFoundError:
-            pass
-        config = api.ConsumerConfig(
-            durable_name=durable,
-            filter_subject=subjects.log("*", "*" if shard is None else shard, "*"),
-            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=after + 1,
-            ack_policy=api.AckPolicy.ALL,
-            ack_wait=60,
-            max_ack_pending=BATCH * 8,
-            inactive_threshold=7 * 86400,
-        )
-        info = await self._js.add_consumer(subjects.LOG_STREAM, config)
-        return info.num_pending or 0
+        subject = subjects.log("*", "*" if shard is None else shard, "*")
+        async for messages, pending in follow_stream(self._client, subjects.LOG_STREAM, subject, durable, after):
+            yield _batch(messages, pending)
 
     async def _get(self, **query: Any) -> api.RawStreamMsg | None:
         """One message, read from the stream's leader: a replica may be behind, and a reader of its own write not."""
@@ -189,11 +127,7 @@ def _record(data: bytes) -> MemoryRecord:
     return MemoryRecord.model_validate_json(data)
 
 
-async def _nothing() -> None:
-    return None
-
-
-def _batch(messages: list[Msg]) -> Batch:
+def _batch(messages: list[Msg], pending: int) -> Batch:
     entries: list[Entry] = []
     for message in messages:
         try:
@@ -208,6 +142,7 @@ def _batch(messages: list[Msg]) -> Batch:
             )
 
     async def ack() -> None:
-        await messages[-1].ack()
+        if messages:
+            await messages[-1].ack()
 
-    return Batch(entries, ack, messages[-1].metadata.num_pending)
+    return Batch(entries, ack, pending)

@@ -91,6 +91,10 @@ class Quota(Section):
         return mode, {Kind(name): limit for name, limit in limits.items() if limit != "unlimited"}
 
 
+class Sessions(Section):
+    ttl_s: float = Field(default=1800.0, ge=1.0)  #: a query session is forgotten after so long without a query
+
+
 class Settings(Section):
     data: Path = Path(".memlane")
     replica: str = "a"  #: tells the replicas of one role apart; names their folders and durables
@@ -106,6 +110,7 @@ class Settings(Section):
     graph: Graph = Graph()
     rerank: Rerank = Rerank()
     quota: Quota = Quota()
+    sessions: Sessions = Sessions()
 
     def folder(self, role: str) -> Path:
         """The data folder of this replica of a role."""

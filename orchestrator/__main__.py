@@ -15,19 +15,25 @@ from infra.nats_bus import NatsBus, connect
 from infra.nats_ledger import KvLedger
 from infra.nats_log import JetStreamLog
 from infra.nats_schemas import KvSchemas
+from infra.nats_sessions import KvSessions
 from infra.nats_txns import StreamTransactions
+from infra.nats_uses import StreamUses
 from infra.service import Service
 from infra.settings import Settings
+from orchestrator.afterwards import Afterwards
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
 from orchestrator.enumerate import EnumerationService
 from orchestrator.plan import PlanService
 from orchestrator.profiles import PROFILES
+from orchestrator.query import QueryService
 from orchestrator.reason import ReasonService
 from orchestrator.recall import RecallService
 from orchestrator.role import OrchestratorRole
 from orchestrator.schema import SchemaService
+from orchestrator.session import SessionMemory
 from orchestrator.usage import UsageService
+from orchestrator.uses import UsesService
 
 logger = structlog.get_logger()
 
@@ -40,9 +46,9 @@ async def run(settings: Settings) -> None:
         )
     client = await connect(settings.nats, f"memlane-orchestrator-{settings.replica}")
     try:
-        await streams.ensure(client, settings.log)
+        await streams.ensure(client, settings.log, settings.sessions.ttl_s)
         bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
-        catalog, horizon = Catalog(bus, shards), Horizon(log, shards)
+        catalog, horizon, afterwards = Catalog(bus, shards), Horizon(log, shards), Afterwards()
         recall = RecallService(bus, catalog, horizon, StreamTransactions(client), profile, settings.rerank.top)
         ledger = KvLedger(client)
         role = OrchestratorRole(
@@ -52,6 +58,9 @@ async def run(settings: Settings) -> None:
             PlanService(bus, catalog, horizon),
             ReasonService(bus, catalog, horizon),
             UsageService(ledger, settings.quota.of),
+            QueryService(bus, catalog, horizon, SessionMemory(KvSessions(client), afterwards)),
+            UsesService(StreamUses(client), catalog, horizon, afterwards),
+            afterwards,
         )
         async with ledger:
             await Service(client, role, settings.default_project, QuotaMeter(ledger, settings.quota)).serve()

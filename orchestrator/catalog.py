@@ -15,6 +15,8 @@ from contracts.catalog import (
     HydrateReply,
     HydrateRequest,
     ListPage,
+    MatchReply,
+    MatchRequest,
     Moment,
     NeighboursReply,
     NeighboursRequest,
@@ -48,6 +50,27 @@ class Catalog:
         """As `hydrate`, but lean rows: what filters look at. Raises Unavailable."""
         request = HydrateRequest(project=project, ids=tuple(ids), lean=True, types=types)
         return await self._all_shards(request, positions, deadline)
+
+    async def signals(
+        self, project: str, ids: Sequence[MemoryId], positions: Sequence[Position], deadline: float
+    ) -> dict[MemoryId, Row]:
+        """As `hydrate`, but lean rows: what a query's signals and filters look at. Raises Unavailable."""
+        request = HydrateRequest(project=project, ids=tuple(ids), lean=True, signals=True)
+        return await self._all_shards(request, positions, deadline)
+
+    async def matching(self, request: MatchRequest, positions: Sequence[Position], deadline: float) -> list[MemoryId]:
+        """The newest memories of all shards that pass a query's filters, at most the request's limit. Raises
+        Unavailable."""
+        found: list[tuple[int, MemoryId]] = []
+
+        async def ask(shard: int) -> None:
+            left_ms = (deadline - time.monotonic()) * 1000 - TRAVEL_MS
+            part = request.model_copy(update={"min_position": positions[shard], "remaining_ms": left_ms})
+            reply = await self._request(shard, "match", part, MatchReply, deadline)
+            found.extend((-at, memory_id) for memory_id, at in zip(reply.ids, reply.at, strict=True))
+
+        await all_of([partial(ask, shard) for shard in range(self._shards)])
+        return [memory_id for _, memory_id in sorted(found)[: request.limit]]
 
     async def listed(self, page: ListPage, deadline: float) -> list[Row]:
         """The rows of a page from all shards in its order, one more than its limit where there are more. Raises

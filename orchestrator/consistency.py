@@ -53,11 +53,21 @@ def check_consistency(gathered: Gathered) -> None:
     A lane that nobody runs cannot be waited for: it degrades the answer, as ever.
     """
     for lane in Lane:
-        outcome = gathered.outcomes[lane]
-        if outcome.status in (LaneStatus.BEHIND, LaneStatus.TIMEOUT):
+        outcome = gathered.outcomes.get(lane)
+        if outcome and outcome.status in (LaneStatus.BEHIND, LaneStatus.TIMEOUT):
             raise Unavailable(
                 ErrorCode.CONSISTENCY_TIMEOUT,
                 f"the {lane} lane has not applied the position in time",
                 lane=str(lane),
                 position=outcome.position,
             )
+
+
+def check_answered(gathered: Gathered) -> None:
+    """Raises Unavailable where no lane that was asked has answered: nothing found would claim too much."""
+    if gathered.answered:
+        return
+    statuses = {str(lane): str(outcome.status) for lane, outcome in gathered.outcomes.items()}
+    if set(statuses.values()) <= {LaneStatus.TIMEOUT, LaneStatus.OVERLOADED}:
+        raise Unavailable(ErrorCode.DEADLINE_EXCEEDED, "no lane could answer in time", lanes=statuses)
+    raise Unavailable(ErrorCode.LANES_LOST, "no lane answered", lanes=statuses)

@@ -31,6 +31,15 @@ async def collect_evidence(
     return {candidate.id: _evidence(candidate.id, found) for candidate in candidates}
 
 
+async def lane_scores(
+    bus: Bus, lane: Lane, question: Question, gathered: Gathered, candidates: Sequence[Candidate], deadline: float
+) -> dict[MemoryId, float]:
+    """One lane's evidence on the candidates, by the same rules; those it has none on are left out."""
+    found: dict[Lane, Scores] = {}
+    await _collect(bus, lane, question, gathered, candidates, deadline, found)
+    return {memory_id: evidence for memory_id, (evidence, _) in found[lane].items()}
+
+
 async def _collect(
     bus: Bus,
     lane: Lane,

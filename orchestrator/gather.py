@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -49,13 +49,16 @@ class Gathered:
         return any(outcome.status is LaneStatus.OK for outcome in self.outcomes.values())
 
 
-async def gather(bus: Bus, question: Question, deadline: float) -> Gathered:
-    """Ask all lanes until `deadline` (monotonic seconds). Never raises for a lane; ends when all have answered."""
+async def gather(bus: Bus, question: Question, deadline: float, lanes: Collection[Lane] = tuple(Lane)) -> Gathered:
+    """Ask all lanes, or those named, until `deadline` (monotonic seconds). Never raises for a lane; ends when all have
+    answered."""
     gathered, started = Gathered(), time.monotonic()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_semantic, bus, question, deadline, gathered, started)
+        if Lane.SEMANTIC in lanes:
+            tasks.start_soon(_semantic, bus, question, deadline, gathered, started)
         for lane in (Lane.LEXICAL, Lane.GRAPH):
-            tasks.start_soon(_ask_lane, bus, lane, question, deadline, gathered, started)
+            if lane in lanes:
+                tasks.start_soon(_ask_lane, bus, lane, question, deadline, gathered, started)
     return gathered
 
 

@@ -22,6 +22,7 @@ from infra.nats_log import JetStreamLog
 from infra.nats_queue import JetStreamIngest, KvRequestIds
 from infra.nats_schemas import KvSchemas
 from infra.nats_txns import StreamTransactions
+from infra.nats_uses import StreamUses
 from infra.service import Service
 from infra.settings import Settings
 
@@ -66,7 +67,8 @@ async def _catalog(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.catalog import CatalogStore, CatalogWorker
 
     store = CatalogStore(settings.folder("catalog"), settings.shard)
-    return CatalogWorker(settings.shard, settings.replica, store, JetStreamLog(client, settings.log))
+    log = JetStreamLog(client, settings.log)
+    return CatalogWorker(settings.shard, settings.replica, store, log, StreamUses(client))
 
 
 async def _semantic(client: Client, settings: Settings, _: Meter) -> Role:
@@ -110,7 +112,7 @@ ROLES: dict[str, Callable[[Client, Settings, Meter], Awaitable[Role]]] = {
 async def run(name: str, settings: Settings) -> None:
     client = await connect(settings.nats, f"memlane-{name}-{settings.shard}-{settings.replica}")
     try:
-        await streams.ensure(client, settings.log)
+        await streams.ensure(client, settings.log, settings.sessions.ttl_s)
         ledger = KvLedger(client)
         meter = QuotaMeter(ledger, settings.quota)
         role = await ROLES[name](client, settings, meter)

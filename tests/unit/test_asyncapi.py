@@ -48,8 +48,8 @@ def test_every_reference_leads_somewhere() -> None:
 def test_what_is_served_is_in_the_table_and_the_other_way_round() -> None:
     nothing: Any = None
     roles = [
-        OrchestratorRole(nothing, nothing, nothing, nothing, nothing, nothing),
-        EncodeWorker(nothing, nothing, nothing, nothing, nothing),
+        OrchestratorRole(*[nothing] * 9),
+        EncodeWorker(*[nothing] * 5),
     ]
     served = {(endpoint.subject, role.name, endpoint.queue) for role in roles for endpoint in role.endpoints()}
     assert served == {(subjects.verb("*", name), verb.role, verb.role) for name, verb in VERBS.items()}

@@ -8,6 +8,22 @@ CREATE INDEX IF NOT EXISTS memory_session ON memory (project, session, event, cr
     WHERE session IS NOT NULL AND live;
 CREATE INDEX IF NOT EXISTS memory_created ON memory (project, created, id);
 
+CREATE INDEX IF NOT EXISTS memory_event ON memory (project, event, id) WHERE live;
+
+-- Sources and tags of live memories, for queries that filter by them.
+CREATE TABLE IF NOT EXISTS label (
+    project TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, memory TEXT NOT NULL,
+    PRIMARY KEY (project, name, value, memory)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS label_memory ON label (project, memory);
+
+-- How often a memory of this shard was of use, by day since 1970 (UTC); `last` is when on that day it last was, in epoch
+-- ms, NULL where uses were only taken back. Comes from the stream of uses, whose position meta holds as `uses`.
+CREATE TABLE IF NOT EXISTS used (
+    project TEXT NOT NULL, memory TEXT NOT NULL, day INTEGER NOT NULL, count INTEGER NOT NULL, last INTEGER,
+    PRIMARY KEY (project, memory, day)
+) WITHOUT ROWID;
+
 -- Which memory names which as superseded; the event time of the one that does, and when it was written.
 CREATE TABLE IF NOT EXISTS supersession (
     project TEXT NOT NULL, target TEXT NOT NULL, source TEXT NOT NULL, at INTEGER NOT NULL, written INTEGER NOT NULL,

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
-import structlog
 
 from contracts.base import Instant, MemoryId, Position, epoch_ms, now
-from contracts.catalog import Claim, ClaimsRequest, ListRequest, Moment, NeighboursRequest, Row
+from contracts.catalog import Claim, ClaimsRequest, ListRequest, MatchRequest, Moment, NeighboursRequest, Row
 from contracts.memory import MemoryRecord
 from contracts.names import normalise, phrase
-from contracts.ports import Entry
+from contracts.ports import Entry, Told
 from workers.catalog.claims import When, claims_asked
+from workers.catalog.database import open_database
+from workers.catalog.matching import matching, put_labels
 from workers.catalog.sessions import neighbour
 from workers.catalog.supersession import superseded_by
-
-logger = structlog.get_logger()
+from workers.catalog.uses import apply_uses, uses_of, uses_position
 
 _ROW_FIELDS = set(Row.model_fields) & set(MemoryRecord.model_fields)
-_SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
-#: Of the tables and of how records are put into them. Files of another format are built anew from the log.
-_FORMAT = 4
 
 
 class CatalogStore:
@@ -36,7 +32,7 @@ class CatalogStore:
         self._shard = shard
         path.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
-        self._db = _open(path / "catalog.sqlite")
+        self._db = open_database(path / "catalog.sqlite")
         row = self._db.execute("SELECT value FROM meta WHERE key = 'position'").fetchone()
         self.position: Position = row[0] if row else 0
 
@@ -52,18 +48,35 @@ class CatalogStore:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('position', ?)", (entries[-1][0],))
         self.position = entries[-1][0]
 
-    def hydrate(self, project: str, ids: Sequence[str]) -> list[dict[str, Any]]:
+    def apply_uses(self, told: Sequence[Told]) -> None:
+        """Count uses; those at or below `uses_position` were counted before."""
+        with self._lock, self._db:
+            apply_uses(self._db, told)
+
+    @property
+    def uses_position(self) -> Position:
+        with self._lock:
+            return uses_position(self._db)
+
+    def hydrate(self, project: str, ids: Sequence[str], with_uses: bool = True) -> list[dict[str, Any]]:
         """The rows (as JSON objects) of those ids that exist, in the order asked."""
         with self._lock:
             found = self._fetch(project, ids)
             superseded = superseded_by(self._db, project, list(found))
+            used = uses_of(self._db, project, list(found), epoch_ms(now())) if with_uses else {}
         rows = []
         for memory_id in ids:
             row = found.get(memory_id)
             if row is not None:
                 successor = superseded.get(memory_id)
+                row |= used.get(memory_id, {})
                 rows.append(row | successor.as_fields() if successor else row)
         return rows
+
+    def matching(self, request: MatchRequest) -> list[tuple[MemoryId, int]]:
+        """Ids of the memories of this shard that pass a query's filters, with their event time, the newest first."""
+        with self._lock:
+            return matching(self._db, request)
 
     def page(self, project: str, request: ListRequest, after: tuple[int, str] | None) -> list[dict[str, Any]]:
         """Up to `limit` + 1 rows beyond the keyset `after` (created in ms, id); the one more says there is more."""
@@ -141,6 +154,9 @@ class CatalogStore:
                 "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*key, position, created, record.kind, record.session, record.live, doc, epoch_ms(record.event_time)),
             )
+            put_labels(db, record)
+            if not record.live:
+                db.execute("DELETE FROM used WHERE project = ? AND memory = ?", key)
         db.execute("DELETE FROM name WHERE project = ? AND memory = ?", key)
         self._apply_claims(position, record)
         if record.live:
@@ -167,42 +183,6 @@ class CatalogStore:
             "INSERT INTO statement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [(project, memory_id, *claim, epoch_ms(record.created_at), position) for claim in _claims(record)],
         )
-
-
-def _open(file: Path) -> sqlite3.Connection:
-    """Open, or start afresh when the file is damaged or of another format: the log has it all."""
-    try:
-        return _connect(file)
-    except sqlite3.OperationalError:
-        raise  # locked, full or forbidden: the file is sound
-    except sqlite3.DatabaseError as error:
-        logger.warning("catalog file ignored", action="catalog_ignored", error=str(error))
-        for suffix in ("", "-wal", "-shm"):
-            file.with_name(file.name + suffix).unlink(missing_ok=True)
-        return _connect(file)
-
-
-def _connect(file: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(file, check_same_thread=False)
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing; after a power cut the log fills in the rest
-        db.execute("PRAGMA secure_delete = ON")  # a hard forget must not leave the text in free pages
-        _check_format(db)
-        db.executescript(_SCHEMA)
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
-def _check_format(db: sqlite3.Connection) -> None:
-    """Raises DatabaseError for a file of another format."""
-    [(version,)] = db.execute("PRAGMA user_version")
-    [(tables,)] = db.execute("SELECT count(*) FROM sqlite_master")
-    if tables and version != _FORMAT:
-        raise sqlite3.DatabaseError(f"format {version}, not {_FORMAT}")
-    db.execute(f"PRAGMA user_version = {_FORMAT}")
 
 
 class _ClaimRow(NamedTuple):

@@ -1,4 +1,4 @@
-"""The catalog role: follows the log and answers hydrate, claims, names, list and neighbours."""
+"""The catalog role: follows the log and the stream of uses, and answers what is asked of rows, names and claims."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from contracts.catalog import (
     ClaimsRequest,
     HydrateRequest,
     ListPage,
+    MatchReply,
+    MatchRequest,
     NamesReply,
     NamesRequest,
     NeighboursReply,
@@ -23,7 +25,8 @@ from contracts.catalog import (
     OverdueRequest,
 )
 from contracts.errors import ErrorCode, Unavailable
-from contracts.ports import Call, Endpoint, Entry, Log
+from contracts.memory import MemoryKind
+from contracts.ports import Call, Endpoint, Entry, Log, Uses
 from workers.catalog.store import CatalogStore
 from workers.lane import Progress, follow
 
@@ -34,7 +37,8 @@ _FILTERED = {
     "id", "kind", "position", "version", "created_at", "occurred_at", "session", "confidence", "salience", "expires_at",
     "superseded_by", "superseded_at", "superseded_written", "tombstone",
 }  # fmt: skip
-_TYPED = _FILTERED | {"entities", "statements", "relations"}
+_TYPED = {"entities", "statements", "relations"}
+_SIGNALS = {"source", "tags", "importance", "quality", "uses", "uses_14d", "last_used"}
 
 
 class _Applied:
@@ -54,9 +58,10 @@ class _Applied:
 class CatalogWorker:
     name = "catalog"
 
-    def __init__(self, shard: int, replica: str, store: CatalogStore, log: Log) -> None:
-        self._shard, self._store, self._log = shard, store, log
+    def __init__(self, shard: int, replica: str, store: CatalogStore, log: Log, uses: Uses | None = None) -> None:
+        self._shard, self._store, self._log, self._uses = shard, store, log, uses
         self._durable = subjects.durable("catalog", shard, replica)
+        self._uses_durable = subjects.durable("catalog-uses", shard, replica)
         self._progress = Progress(store.position)
 
     def endpoints(self) -> Sequence[Endpoint]:
@@ -68,6 +73,7 @@ class CatalogWorker:
             "list": self._list,
             "neighbours": self._neighbours,
             "overdue": self._overdue,
+            "match": self._match,
         }
         return [Endpoint(op, subjects.catalog(self._shard, op), queue, handle) for op, handle in handlers.items()]
 
@@ -76,15 +82,31 @@ class CatalogWorker:
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:
-            await follow(self._log, self._durable, None, _Applied(self._store), self._progress, ready)
+            async with anyio.create_task_group() as tasks:
+                if self._uses is not None:
+                    tasks.start_soon(self._follow_uses, self._uses)
+                await follow(self._log, self._durable, None, _Applied(self._store), self._progress, ready)
         finally:
             self._store.close()
+
+    async def _follow_uses(self, uses: Uses) -> None:
+        """Beside the log, and no condition of being ready: a count that is late only shifts two signals a little."""
+        async for batch in uses.follow(self._uses_durable, self._shard, self._store.uses_position):
+            await anyio.to_thread.run_sync(self._store.apply_uses, batch.told)
+            await batch.ack()
 
     async def _hydrate(self, call: Call) -> bytes:
         request = wire.decode_reply(HydrateRequest, call.data)
         position = await self._reach(request.min_position, call.arrived + request.remaining_ms / 1000)
-        rows = await anyio.to_thread.run_sync(self._store.hydrate, request.project, request.ids)
-        return _page([_lean(row, request.types) for row in rows] if request.lean else rows, position)
+        with_uses = request.signals or not request.lean
+        rows = await anyio.to_thread.run_sync(self._store.hydrate, request.project, request.ids, with_uses)
+        return _page([_lean(row, request.types, request.signals) for row in rows] if request.lean else rows, position)
+
+    async def _match(self, call: Call) -> bytes:
+        request = wire.decode_reply(MatchRequest, call.data)
+        await self._reach(request.min_position, call.arrived + request.remaining_ms / 1000)
+        found = await anyio.to_thread.run_sync(self._store.matching, request)
+        return wire.encode(MatchReply(ids=tuple(one for one, _ in found), at=tuple(at for _, at in found)))
 
     async def _neighbours(self, call: Call) -> bytes:
         request = wire.decode_reply(NeighboursRequest, call.data)
@@ -122,9 +144,11 @@ class CatalogWorker:
         return _page(rows, self._progress.position)
 
 
-def _lean(row: dict[str, object], types: bool) -> dict[str, object]:
+def _lean(row: dict[str, object], types: bool, signals: bool = False) -> dict[str, object]:
     """Only what filters look at, and of that only what is set; its text is empty."""
-    kept = _TYPED if types else _FILTERED
+    kept = _FILTERED | (_TYPED if types else set()) | (_SIGNALS if signals else set())
+    if signals and row["kind"] == MemoryKind.CONSOLIDATED:
+        kept = kept | {"edges"}  # a summary's parents
     return {"text": ""} | {name: value for name, value in row.items() if name in kept and value is not None}
 
 

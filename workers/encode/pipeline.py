@@ -19,6 +19,7 @@ from contracts.names import normalise, spans
 from contracts.ports import Bus, BusFault
 from contracts.work import EmbedReply, EmbedRequest
 from workers.encode.digest import memory_id, request_digest
+from workers.encode.quality import quality_of
 from workers.encode.vectors import caller_vector
 from workers.encode.vocabulary import Vocabularies, Vocabulary
 from workers.extract import Extractor
@@ -161,6 +162,7 @@ def _record(draft: Draft, shards: int) -> MemoryRecord:
         importance=request.importance,
         salience=request.salience,
         confidence=request.confidence,
+        quality=quality_of(request.text),
         expires_at=at + timedelta(seconds=request.ttl_s) if request.ttl_s else None,
         metadata=request.metadata,
         relations=request.relations,

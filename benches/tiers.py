@@ -1,0 +1,88 @@
+"""What the three tiers of a query cost, beside their floor, in the same run.
+
+The floor is one process that embeds the query and walks hnswlib, without a bus. Queries are the whole service as
+processes over NATS. All over the same texts, the queries in turn: floor, low, medium, high, floor, ...
+
+    python -m benches.tiers --memories 10000 --engine tantivy
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import anyio
+
+from benches.speed import PROJECT, Floor, texts
+from contracts.client import MemoryClient
+from contracts.lanes import LaneQuery
+from contracts.memory import pack_vector
+from infra.demo import running
+
+TIERS = ("low", "medium", "high")
+
+
+class VectorFloor(Floor):
+    """Embed and hnswlib in this process."""
+
+    async def ask(self, cue: str) -> None:
+        vector = pack_vector(self._embedder.embed([cue])[0])
+        await self._semantic.search(LaneQuery(project=PROJECT, cue=cue, vector=vector))
+
+
+async def run(url: str, folder: Path, memories: int, engine: str, cues: int) -> None:
+    corpus = texts(memories)
+    floor = VectorFloor(folder / "floor", engine)
+    await floor.fill(corpus)
+    rng = random.Random(11)
+    asked = [" ".join(rng.choice(corpus).split()[3:10]) for _ in range(cues)]
+    times: dict[str, list[float]] = defaultdict(list)
+    async with MemoryClient(url, project=PROJECT, timeout_s=60) as memory:
+        limiter = anyio.CapacityLimiter(48)
+
+        async def encode(text: str) -> None:
+            async with limiter:
+                await memory.encode(text)
+
+        async with anyio.create_task_group() as tasks:
+            for text in corpus:
+                tasks.start_soon(encode, text)
+        for tier in TIERS:
+            await memory.query("warm up", computation_tier=tier, consistency="ReadAfterWrite", deadline_ms=60_000)
+        for cue in asked:
+            started = time.perf_counter()
+            await floor.ask(cue)
+            times["floor"].append((time.perf_counter() - started) * 1000)
+            for tier in TIERS:
+                started = time.perf_counter()
+                reply = await memory.query(cue, computation_tier=tier, deadline_ms=10_000)
+                times[tier].append((time.perf_counter() - started) * 1000)
+                for name, lane in reply.lanes.items():
+                    times[f"  {tier}, lane {name}"].append(lane.took_ms)
+    print(f"{memories} memories, {engine}, {cues} queries, k = 5; ms")
+    for name, values in times.items():
+        p95 = statistics.quantiles(values, n=100)[94]
+        print(f"{name:24} p50 {statistics.median(values):6.1f}  p95 {p95:6.1f}")
+    for tier in TIERS:
+        print(f"{tier} / floor, medians: {statistics.median(times[tier]) / statistics.median(times['floor']):.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--memories", type=int, default=10_000)
+    parser.add_argument("--cues", type=int, default=120)
+    parser.add_argument("--engine", choices=("whoosh", "tantivy"), default="whoosh")
+    options = parser.parse_args()
+    # The tiers are asked the same cues: none may live off a vector that another has paid for.
+    settings = {"MEMLANE_LEXICAL__ENGINE": options.engine, "MEMLANE_EMBED__CACHE": "0"}
+    with tempfile.TemporaryDirectory(prefix="memlane-tiers-") as name, running(Path(name) / "stack", **settings) as url:
+        anyio.run(run, url, Path(name), options.memories, options.engine, options.cues)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The stream of uses over JetStream: one message for the memories of one shard in one reply."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.errors import Error as JetStreamError
+from pydantic import ValidationError
+
+from contracts import subjects, wire
+from contracts.base import Position
+from contracts.errors import ErrorCode, Unavailable
+from contracts.ports import Told, UseBatch
+from contracts.query import Use
+from infra.nats_follow import follow_stream
+
+logger = structlog.get_logger()
+
+TIMEOUT_S = 5.0
+
+
+class StreamUses:
+    """`contracts.ports.Uses` over the stream MEMLANE_USAGE."""
+
+    def __init__(self, client: Client) -> None:
+        self._client, self._js = client, client.jetstream(timeout=TIMEOUT_S)
+
+    async def tell(self, project: str, shard: int, use: Use) -> None:
+        try:
+            await self._js.publish(subjects.used(project, shard), wire.encode(use), stream=subjects.USAGE_STREAM)
+        except (TimeoutError, nats.errors.Error, JetStreamError) as error:
+            raise Unavailable(
+                ErrorCode.UNAVAILABLE, "the stream of uses did not acknowledge", reason=str(error)
+            ) from None
+
+    async def follow(self, durable: str, shard: int, after: Position) -> AsyncIterator[UseBatch]:
+        subject = subjects.used("*", shard)
+        async for messages, _ in follow_stream(self._client, subjects.USAGE_STREAM, subject, durable, after):
+            if messages:
+                yield UseBatch(_told(messages), messages[-1].ack)
+
+
+def _told(messages: list[Msg]) -> list[Told]:
+    told = []
+    for message in messages:
+        position = message.metadata.sequence.stream
+        try:
+            use = Use.model_validate_json(message.data)
+        except ValidationError as error:
+            logger.error("unreadable use skipped", action="skip_use", position=position, problems=error.error_count())
+            continue
+        told.append(Told(position, subjects.project_of(message.subject), use))
+    return told

@@ -1,0 +1,139 @@
+"""From candidates to scored memories: the catalog's rows and the lanes' evidence, as seven signals and one score."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from contracts.base import MemoryId
+from contracts.catalog import Row
+from contracts.lanes import Lane
+from contracts.ports import Bus
+from contracts.query import Scores, SessionState
+from orchestrator.catalog import Catalog
+from orchestrator.evidence import lane_scores
+from orchestrator.expansion import Walked
+from orchestrator.fusion import Candidate
+from orchestrator.gather import Gathered, Question
+from orchestrator.narrowing import standing
+from orchestrator.session import boost
+from orchestrator.signals import hops_of, scores_of
+from orchestrator.together import both
+from orchestrator.weights import blend
+
+#: Up to so many candidates, whole rows are fetched at once: a second way for the texts would cost more.
+WHOLE = 40
+#: Evidence that takes longer than this is not waited for.
+EVIDENCE_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """`base` is the weighted sum of `scores`, `score` that and the session's `boost`, at most 1. `through` names what
+    in the graph led to the memory; `anchor` says that nothing did, and the walk began here."""
+
+    row: Row
+    scores: Scores
+    base: float
+    boost: float
+    through: str | None = None
+    anchor: bool = False
+
+    @property
+    def id(self) -> MemoryId:
+        return self.row.id
+
+    @property
+    def score(self) -> float:
+        return min(1.0, self.base + self.boost)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What scores are reckoned with: the same for all candidates of a query."""
+
+    weights: Scores
+    depth: int
+    session: SessionState
+    at: datetime
+
+
+@dataclass(slots=True)
+class Seen:
+    """All that was scored so far; `texts` holds whole rows, those whose text is known. What does not stand is not
+    here."""
+
+    scored: dict[MemoryId, Scored] = field(default_factory=dict)
+    texts: dict[MemoryId, Row] = field(default_factory=dict)
+
+
+class Scorer:
+    """One query's scorer. Scores must be in by `score_by`, texts by `texts_by`, in monotonic seconds."""
+
+    def __init__(
+        self, bus: Bus, catalog: Catalog, question: Question, terms: Terms, score_by: float, texts_by: float
+    ) -> None:
+        self._bus, self._catalog, self._question, self._terms = bus, catalog, question, terms
+        self._score_by, self._texts_by = score_by, texts_by
+        self.seen = Seen()
+
+    async def score(self, part: Sequence[Candidate], gathered: Gathered, walked: Walked) -> None:
+        """Add these candidates. A lane that does not answer leaves its signal at 0, as does one that was not asked.
+        Raises Unavailable when the catalog does not answer: of tombstones nobody else knows."""
+        fresh = [one for one in part if one.id not in self.seen.scored]
+        if not fresh:
+            return
+        rows, (cosines, near) = await both(
+            self._rows([one.id for one in fresh]),
+            both(self._evidence(Lane.SEMANTIC, fresh, gathered), self._evidence(Lane.GRAPH, fresh, gathered)),
+        )
+        for one in fresh:
+            row = rows.get(one.id)
+            if row is not None and standing(row, self._terms.at):
+                self.seen.scored[one.id] = self._scored(one, row, cosines, near, walked)
+
+    async def texts_of(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Row]:
+        """Whole rows of those that still stand."""
+        missing = [one for one in ids if one not in self.seen.texts]
+        if missing:
+            question = self._question
+            found = await self._catalog.hydrate(question.project, missing, question.positions, self._texts_by)
+            self.seen.texts |= {one: row for one, row in found.items() if standing(row, self._terms.at)}
+        return {one: self.seen.texts[one] for one in ids if one in self.seen.texts}
+
+    async def _rows(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Row]:
+        question = self._question
+        if len(ids) > WHOLE:
+            return await self._catalog.signals(question.project, ids, question.positions, self._score_by)
+        rows = await self._catalog.hydrate(question.project, ids, question.positions, self._score_by)
+        self.seen.texts |= rows
+        return rows
+
+    async def _evidence(self, lane: Lane, part: Sequence[Candidate], gathered: Gathered) -> dict[MemoryId, float]:
+        if lane not in gathered.outcomes:
+            return {}
+        deadline = min(self._score_by, time.monotonic() + EVIDENCE_S)
+        return await lane_scores(self._bus, lane, self._question, gathered, part, deadline)
+
+    def _scored(
+        self,
+        one: Candidate,
+        row: Row,
+        cosines: Mapping[MemoryId, float],
+        near: Mapping[MemoryId, float],
+        walked: Walked,
+    ) -> Scored:
+        terms = self._terms
+        ways = [hops for hops in (hops_of(near.get(one.id, 0.0)), walked.hops.get(one.id)) if hops is not None]
+        scores = scores_of(row, cosines.get(one.id, 0.0), min(ways, default=None), terms.depth, terms.at)
+        vote = one.votes.get(Lane.GRAPH)
+        label = next((item for item in vote.items if item not in _KINDS), None) if vote else None
+        base = blend(scores, terms.weights)
+        through = label or walked.through.get(one.id)
+        return Scored(row, scores, base, boost(terms.session, one.id), through, one.id == walked.anchor and not label)
+
+
+#: What a vote shows for a hit without a label.
+_KINDS = ("memory", "statement", "entity", "relation")
