@@ -8,14 +8,13 @@ from dataclasses import replace
 from contracts import wire
 from contracts.base import MAX_CUE_BYTES, MemoryId, now
 from contracts.catalog import Row
-from contracts.errors import ErrorCode, Unavailable
 from contracts.lanes import LaneStatus
 from contracts.ports import Bus, Transactions
 from contracts.recall import RecallReply, RecallRequest
 from orchestrator.catalog import Catalog
-from orchestrator.consistency import Horizon, check_consistency
+from orchestrator.consistency import Horizon, check_answered, check_consistency
 from orchestrator.fusion import reciprocal_rank_fusion
-from orchestrator.gather import Gathered, Question, gather
+from orchestrator.gather import Question, gather
 from orchestrator.grounding import ground
 from orchestrator.look_up import LookUp
 from orchestrator.membership import decide
@@ -70,7 +69,9 @@ class RecallService:
             gather(self._bus, question, gather_by),
             ground(self._bus, project, request, question.positions, gather_by),
         )
-        self._check(gathered, request)
+        if request.consistency == "ReadAfterWrite":
+            check_consistency(gathered)
+        check_answered(gathered)
         grounding = pending.ground(grounding)
         timings.mark("gather")
 
@@ -124,13 +125,3 @@ class RecallService:
         if request.consistency == "ReadAfterWrite":
             positions = await self._horizon.required(project, request.position)
         return Question(project, request.cue, request.subject, top_n, positions)
-
-    def _check(self, gathered: Gathered, request: RecallRequest) -> None:
-        if request.consistency == "ReadAfterWrite":
-            check_consistency(gathered)
-        if gathered.answered:
-            return
-        statuses = {str(lane): str(outcome.status) for lane, outcome in gathered.outcomes.items()}
-        if set(statuses.values()) <= {LaneStatus.TIMEOUT, LaneStatus.OVERLOADED}:
-            raise Unavailable(ErrorCode.DEADLINE_EXCEEDED, "no lane could answer in time", lanes=statuses)
-        raise Unavailable(ErrorCode.LANES_LOST, "no lane answered", lanes=statuses)

@@ -25,9 +25,6 @@ from contracts.errors import (
 from contracts.verbs import VERBS
 from infra import http_names, http_openapi
 from infra.http import MAX_BODY_BYTES, application
-from infra.nats_bus import connect
-from infra.nats_server import NatsServer
-from infra.settings import Nats
 
 SEED = {
     "query": "MFA login issues",
@@ -37,21 +34,6 @@ SEED = {
     "traversal_depth": 2,
     "session_id": "ses_01",
 }
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-async def client(server: NatsServer) -> AsyncIterator[Client]:
-    client = await connect(Nats(url=server.url), "test")
-    yield client
-    await client.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, date, datetime, timedelta
 
@@ -14,12 +13,12 @@ from nats.aio.client import Client
 from contracts import subjects
 from contracts.errors import ErrorCode, Exhausted, InvalidRequest, Unavailable
 from contracts.usage import Admission, Kind, UsageRequest
-from infra import nats_ledger, streams
+from infra import nats_ledger
 from infra.metering import QuotaMeter
 from infra.nats_bus import connect
 from infra.nats_ledger import KvLedger
 from infra.nats_server import NatsServer
-from infra.settings import Limits, Log, Nats, ProjectQuota, Quota
+from infra.settings import Limits, Nats, ProjectQuota, Quota
 from orchestrator.usage import UsageService
 
 _numbers = itertools.count(1)
@@ -34,22 +33,6 @@ class Clock:
 
     def __call__(self) -> datetime:
         return self.at
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-async def client(server: NatsServer) -> AsyncIterator[Client]:
-    client = await connect(Nats(url=server.url), "test")
-    await streams.ensure(client, Log())
-    yield client
-    await client.close()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import anyio
 import pytest
@@ -14,33 +14,15 @@ from contracts.client import MemoryClient
 from contracts.errors import ErrorCode, Unavailable
 from contracts.memory import MemoryRecord, derive_id
 from contracts.ports import IngestMessage, NoReply, NoResponders, PayloadTooLarge
-from infra import streams
-from infra.nats_bus import NatsBus, connect, faults_of
+from infra.nats_bus import NatsBus, faults_of
 from infra.nats_queue import JetStreamIngest
 from infra.nats_server import NatsServer
-from infra.settings import Log, Nats
 from workers.encode import worker as worker_module
 from workers.encode.pipeline import Draft
 from workers.encode.reclaim import Reclaimer
 from workers.encode.worker import EncodeWorker
 
 ACK_WAIT_S = 1.0
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-async def client(server: NatsServer) -> AsyncIterator[Client]:
-    client = await connect(Nats(url=server.url), "test")
-    await streams.ensure(client, Log())
-    yield client
-    await client.close()
 
 
 class TestBus:

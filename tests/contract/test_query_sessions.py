@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import anyio
 import pytest
@@ -22,22 +22,6 @@ from tests.unit.test_query_page import THREE, Store, World
 
 _numbers = itertools.count(1)
 STATE = SessionState(tier="medium", scores={derive_id("a"): 0.5})
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-async def client(server: NatsServer) -> AsyncIterator[Client]:
-    client = await connect(Nats(url=server.url), "test")
-    await streams.ensure(client, Log())
-    yield client
-    await client.close()
 
 
 @pytest.fixture

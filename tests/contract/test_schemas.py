@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
 
 import anyio
 import pytest
@@ -13,30 +12,13 @@ from contracts.errors import ErrorCode, Unavailable
 from contracts.memory import StatementKind
 from contracts.ports import WrongRevision
 from contracts.schema import DeclareReply, DeclareRequest, EntityType, Predicate, Schema, VersionedSchema
-from infra import streams
 from infra.nats_bus import connect
 from infra.nats_schemas import KvSchemas
 from infra.nats_server import NatsServer
-from infra.settings import Log, Nats
+from infra.settings import Nats
 from orchestrator.schema import SchemaService
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-async def client(server: NatsServer) -> AsyncIterator[Client]:
-    client = await connect(Nats(url=server.url), "test")
-    await streams.ensure(client, Log())
-    yield client
-    await client.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -17,25 +16,14 @@ from contracts.errors import Conflict, ErrorCode, MemlaneError, NotFound, Unavai
 from contracts.memory import MemoryRecord, derive_id, shard_of
 from contracts.ports import WrongPosition
 from contracts.txn import MOST_OPERATIONS, BeginRequest, EndRequest, Step
-from infra import streams
-from infra.nats_bus import connect
 from infra.nats_log import JetStreamLog
 from infra.nats_queue import KvRequestIds
-from infra.nats_server import NatsServer
 from infra.nats_txns import BATCH, StreamTransactions
-from infra.settings import Log, Nats
+from infra.settings import Log
 from workers.encode.transactions import Transactor
 from workers.encode.writer import MemoryWriter
 
 _projects = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    server.start()
-    yield server
-    server.stop()
 
 
 class Case:
@@ -79,11 +67,8 @@ class Case:
 
 
 @pytest.fixture
-async def case(server: NatsServer) -> AsyncIterator[Case]:
-    client = await connect(Nats(url=server.url), "test")
-    await streams.ensure(client, Log())
-    yield Case(client)
-    await client.close()
+async def case(client: Client) -> Case:
+    return Case(client)
 
 
 async def refused(code: ErrorCode, call: Any) -> MemlaneError:

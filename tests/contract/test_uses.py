@@ -18,12 +18,9 @@ from contracts.catalog import HydrateReply, HydrateRequest, MatchReply, MatchReq
 from contracts.memory import Edge, EdgeKind, MemoryKind, MemoryRecord, Tombstone, derive_id
 from contracts.ports import Call, Told
 from contracts.query import Use
-from infra import streams
-from infra.nats_bus import connect
 from infra.nats_log import JetStreamLog
-from infra.nats_server import NatsServer
 from infra.nats_uses import StreamUses
-from infra.settings import Log, Nats
+from infra.settings import Log
 from workers.catalog import CatalogStore, CatalogWorker
 from workers.catalog.uses import KEPT_DAYS
 
@@ -170,22 +167,6 @@ class TestMatch:
         for tag, ids in (("old", ()), ("new", (A,))):
             reply = wire.decode_reply(MatchReply, await ask(store, "match", MatchRequest(project="p", tags=(tag,))))
             assert reply.ids == ids
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-async def client(server: NatsServer) -> AsyncIterator[Client]:
-    client = await connect(Nats(url=server.url), "test")
-    await streams.ensure(client, Log())
-    yield client
-    await client.close()
 
 
 class TestStream:

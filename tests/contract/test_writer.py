@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import anyio
@@ -15,23 +14,14 @@ from contracts.catalog import OverdueReply
 from contracts.encode import GRACE_S, ForgetRequest, RestoreRequest
 from contracts.errors import ErrorCode
 from contracts.memory import Statement, Tombstone, derive_id
-from infra import streams
-from infra.nats_bus import connect
-from infra.nats_server import NatsServer
-from infra.settings import Log, Nats
-from tests.contract.test_transactions import Case, refused, server
+from tests.contract.test_transactions import Case, refused
 from tests.unit.test_gather import FakeBus
 from workers.encode.reclaim import Reclaimer
 
-__all__ = ["server"]
-
 
 @pytest.fixture
-async def case(server: NatsServer) -> AsyncIterator[Case]:
-    client: Client = await connect(Nats(url=server.url), "test")
-    await streams.ensure(client, Log())
-    yield Case(client)
-    await client.close()
+async def case(client: Client) -> Case:
+    return Case(client)
 
 
 async def forget(case: Case, text: str, **fields: object) -> None:
