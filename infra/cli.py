@@ -13,7 +13,7 @@ import typer
 from contracts import wire
 from contracts.client import MemoryClient
 from contracts.errors import MemlaneError, to_reply
-from infra import cli_edges, cli_query, cli_schema, cli_txn
+from infra import cli_edges, cli_memory, cli_query, cli_schema, cli_txn
 from infra import cli_render as render
 from infra import settings as settings_module
 from infra.cli_common import (
@@ -164,72 +164,6 @@ def recall(
     show(reply, as_json, lambda: render.answer(cue, reply))
 
 
-@app.command("list")
-def list_memories(
-    project: ProjectName = DEFAULT_PROJECT,
-    limit: Annotated[int, typer.Option(help="Memories on one page.")] = 20,
-    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
-    session: Annotated[str | None, typer.Option(help="Only memories of this session.")] = None,
-    forgotten: Annotated[bool, typer.Option("--forgotten", help="Also forgotten ones.")] = False,
-    nats: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """List what is stored, newest first.
-
-    Example: memlane list --limit 50
-    """
-    fields = {"limit": limit, "include_tombstoned": forgotten, **given(cursor=cursor, session=session)}
-    reply = call(nats, project, lambda memory: memory.list(**fields))
-    show(reply, as_json, lambda: render.listing(reply))
-
-
-@app.command()
-def inspect(
-    id: Annotated[str, typer.Argument(help="A memory's id.")],
-    project: ProjectName = DEFAULT_PROJECT,
-    nats: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """Show one memory and its write story.
-
-    Example: memlane inspect k3j5x7q2... --json
-    """
-    reply = call(nats, project, lambda memory: memory.inspect(id))
-    show(reply, as_json, lambda: render.story(id, reply))
-
-
-@app.command()
-def forget(
-    id: Annotated[str, typer.Argument(help="A memory's id.")],
-    project: ProjectName = DEFAULT_PROJECT,
-    hard: Annotated[bool, typer.Option("--hard", help="Erase text and vector for good.")] = False,
-    txn: InTxn = None,
-    nats: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """Forget one memory.
-
-    Example: memlane forget k3j5x7q2...
-    """
-    reply = call(nats, project, lambda memory: memory.forget(id, mode="hard" if hard else "soft", **given(txn_id=txn)))
-    show(reply, as_json, lambda: render.forgotten(reply))
-
-
-@app.command()
-def restore(
-    id: Annotated[str, typer.Argument(help="A memory's id.")],
-    project: ProjectName = DEFAULT_PROJECT,
-    nats: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """Take back a soft forget, within 7 days.
-
-    Example: memlane restore k3j5x7q2...
-    """
-    reply = call(nats, project, lambda memory: memory.restore(id))
-    show(reply, as_json, lambda: render.restored(reply))
-
-
 @app.command()
 def asyncapi(
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
@@ -249,6 +183,7 @@ def asyncapi(
 app.command()(graph)
 app.command()(usage)
 app.command()(http)
+cli_memory.add_to(app)
 cli_edges.add_to(app)
 cli_query.add_to(app)
 app.add_typer(cli_schema.app, name="schema")
