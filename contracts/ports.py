@@ -99,11 +99,13 @@ Entry = tuple[Position, MemoryRecord]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Entries in log order. `ack` says that their effect and position are stored; `pending` counts what is behind."""
+    """Entries in log order. `ack` says that their effect and position are stored; `pending` counts what is behind.
+    `last` is the position of the last message: beyond the last entry where that could not be read."""
 
     entries: Sequence[Entry]
     ack: Callable[[], Awaitable[None]]
     pending: int = 0
+    last: Position = 0
 
 
 class Log(Protocol):

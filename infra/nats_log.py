@@ -145,4 +145,4 @@ def _batch(messages: list[Msg], pending: int) -> Batch:
         if messages:
             await messages[-1].ack()
 
-    return Batch(entries, ack, pending)
+    return Batch(entries, ack, pending, messages[-1].metadata.sequence.stream if messages else 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from contracts.base import MemoryId
 from contracts.catalog import Row
@@ -15,6 +15,9 @@ from contracts.query import Predicate, QueryFilters, StorageTier
 #: caller's own words for the topic; time goes last, as what is too old is most likely wrong. `since` is the very last:
 #: "nothing older" is most often meant as such.
 GIVES_WAY: tuple[Predicate, ...] = ("tier", "include_summaries", "tags", "sources", "until", "since")
+
+#: 30 days without use, and 180 more (source: the lifecycle that the second seed's product documents).
+WARM_AFTER, COLD_AFTER = timedelta(days=30), timedelta(days=210)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +34,18 @@ def standing(row: Row, at: datetime) -> bool:
     return row.tombstone is None and row.superseded_by is None and (row.expires_at is None or row.expires_at > at)
 
 
-def storage_tier(_: Row) -> StorageTier:
-    """Where a memory is stored. Nothing moves them yet, so all are hot."""
-    return "hot"
+def storage_tier(row: Row, at: datetime) -> StorageTier:
+    """By how long a memory has lain idle, since it was written or last used: hot for `WARM_AFTER`, warm until
+    `COLD_AFTER`, then cold. Reckoned when read, so there is nothing to move and one use makes it hot again."""
+    idle = at - max(row.created_at, row.last_used or row.created_at)
+    return "hot" if idle < WARM_AFTER else "warm" if idle < COLD_AFTER else "cold"
 
 
-def refusing(row: Row, filters: QueryFilters) -> tuple[Predicate, ...]:
+def refusing(row: Row, filters: QueryFilters, at: datetime) -> tuple[Predicate, ...]:
     """The filters that a memory does not pass, in the order in which they give way. Summaries are refused unless they
     were asked for."""
     passes: dict[Predicate, bool] = {
-        "tier": filters.tier is None or storage_tier(row) == filters.tier,
+        "tier": filters.tier is None or storage_tier(row, at) == filters.tier,
         "include_summaries": filters.include_summaries or row.kind is not MemoryKind.CONSOLIDATED,
         "tags": not filters.tags or not set(filters.tags).isdisjoint(row.tags),
         "sources": not filters.sources or row.source in filters.sources,
@@ -50,14 +55,14 @@ def refusing(row: Row, filters: QueryFilters) -> tuple[Predicate, ...]:
     return tuple(name for name in GIVES_WAY if not passes[name])
 
 
-def narrow(ranked: Sequence[Row], filters: QueryFilters, k: int, strict: bool) -> Narrowed:
+def narrow(ranked: Sequence[Row], filters: QueryFilters, k: int, strict: bool, at: datetime) -> Narrowed:
     """Keep what passes; where that is fewer than `k` and not `strict`, let filters give way one after the other until
     there are enough.
 
     Only filters that the caller gave are relaxed, and only those are named without which the answer would be shorter.
     Memories that a relaxed filter lets in come behind those that pass: the fewer filters had to give way the earlier.
     """
-    failed = {row.id: refusing(row, filters) for row in ranked}
+    failed = {row.id: refusing(row, filters, at) for row in ranked}
     passed = {memory_id: names for memory_id, names in failed.items() if not names}
     if strict or len(passed) >= k:
         return Narrowed(passed)

@@ -70,18 +70,18 @@ class QueryService:
             self._bus, self._catalog, question, gathered, choice.depth, at, arrived + WALK_SHARE * budget_s
         )
 
-        terms = Terms(weights, choice.depth, session, at)
+        terms = Terms(weights, choice.depth, session, at, choice.tier.cold or request.filters.tier == "cold")
         scorer = Scorer(self._bus, self._catalog, question, terms, arrived + SCORE_SHARE * budget_s, arrived + budget_s)
         wanted = max(request.k, RERANK_TOP if request.rerank else 0)
         for part in windows(pool_of(gathered, walked, matching, choice.depth), request, choice, wanted):
             await scorer.score(part, gathered, walked)
-            if sum(1 for one in scorer.seen.scored.values() if not refusing(one.row, request.filters)) >= wanted:
+            if sum(1 for one in scorer.seen.scored.values() if not refusing(one.row, request.filters, at)) >= wanted:
                 break
         if choice.tier.expand:
             await scorer.score(parents(scorer.seen.scored), gathered, walked)
 
         ranked = sorted(scorer.seen.scored.values(), key=_vector_order if choice.tier.name == "low" else _order)
-        narrowed = narrow([one.row for one in ranked], request.filters, request.k, request.strict_filters)
+        narrowed = narrow([one.row for one in ranked], request.filters, request.k, request.strict_filters, at)
         shown = [scorer.seen.scored[one] for one in narrowed.failed]
         if choice.tier.name == "low":  # the vector alone says which; the signals say in which order
             shown = sorted(shown[:wanted], key=_order)
@@ -183,7 +183,7 @@ def _render(
         score=round(one.score, 4),
         scores=one.scores.model_copy(update={name: round(value, 4) for name, value in one.scores}),
         explain=explain(one, terms.weights, terms.at, relaxed) if request.explain else (),
-        tier=storage_tier(row),
+        tier=storage_tier(row, terms.at),
         kind=row.kind,
         source=row.source,
         tags=row.tags,

@@ -17,7 +17,7 @@ from orchestrator.evidence import lane_scores
 from orchestrator.expansion import Walked
 from orchestrator.fusion import Candidate
 from orchestrator.gather import Gathered, Question
-from orchestrator.narrowing import standing
+from orchestrator.narrowing import standing, storage_tier
 from orchestrator.session import boost
 from orchestrator.signals import hops_of, scores_of
 from orchestrator.together import both
@@ -52,12 +52,14 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What scores are reckoned with: the same for all candidates of a query."""
+    """What scores are reckoned with: the same for all candidates of a query. Without `cold`, memories that nobody has
+    used for long are not looked at."""
 
     weights: Scores
     depth: int
     session: SessionState
     at: datetime
+    cold: bool = True
 
 
 @dataclass(slots=True)
@@ -91,8 +93,12 @@ class Scorer:
         )
         for one in fresh:
             row = rows.get(one.id)
-            if row is not None and standing(row, self._terms.at):
+            if row is not None and self._reaches(row):
                 self.seen.scored[one.id] = self._scored(one, row, cosines, near, walked)
+
+    def _reaches(self, row: Row) -> bool:
+        terms = self._terms
+        return standing(row, terms.at) and (terms.cold or storage_tier(row, terms.at) != "cold")
 
     async def texts_of(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Row]:
         """Whole rows of those that still stand."""

@@ -75,6 +75,8 @@ async def follow(
         if fresh:
             await index.apply(fresh)
             progress.advance(fresh[-1][0])
+        # What cannot be read has no effect that anybody could wait for.
+        progress.advance(batch.last)
         await batch.ack()
         if not caught_up and batch.pending == 0:
             caught_up = True

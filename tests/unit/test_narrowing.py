@@ -13,7 +13,7 @@ from contracts import wire
 from contracts.catalog import Row
 from contracts.memory import MemoryKind, Tombstone, derive_id
 from contracts.query import QueryFilters
-from orchestrator.narrowing import GIVES_WAY, narrow, refusing, standing
+from orchestrator.narrowing import GIVES_WAY, narrow, refusing, standing, storage_tier
 
 AT = datetime(2026, 4, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -38,24 +38,24 @@ ALL = [BARE, SUMMARY, TICKET, SLACK]
 
 
 def test_within_a_filter_one_match_is_enough_and_filters_are_all_to_be_passed() -> None:
-    assert refusing(SLACK, filters(sources=["slack", "mail"], tags=["x", "auth"])) == ()
-    assert refusing(SLACK, filters(sources=["mail"], tags=["auth"])) == ("sources",)
-    assert refusing(TICKET, filters(sources=["slack"], tags=["auth"])) == ("tags", "sources")
-    assert refusing(BARE, filters(sources=["slack"], tags=["auth"])) == ("tags", "sources")
+    assert refusing(SLACK, filters(sources=["slack", "mail"], tags=["x", "auth"]), AT) == ()
+    assert refusing(SLACK, filters(sources=["mail"], tags=["auth"]), AT) == ("sources",)
+    assert refusing(TICKET, filters(sources=["slack"], tags=["auth"]), AT) == ("tags", "sources")
+    assert refusing(BARE, filters(sources=["slack"], tags=["auth"]), AT) == ("tags", "sources")
 
 
 def test_bounds_are_inclusive_and_of_event_time() -> None:
     told_late = row("late", occurred_at=AT - 100 * DAY)
-    assert refusing(row("x"), filters(since=AT.isoformat(), until=AT.isoformat())) == ()
-    assert refusing(told_late, filters(since=(AT - DAY).isoformat())) == ("since",)
-    assert refusing(told_late, filters(until=(AT - 101 * DAY).isoformat())) == ("until",)
+    assert refusing(row("x"), filters(since=AT.isoformat(), until=AT.isoformat()), AT) == ()
+    assert refusing(told_late, filters(since=(AT - DAY).isoformat()), AT) == ("since",)
+    assert refusing(told_late, filters(until=(AT - 101 * DAY).isoformat()), AT) == ("until",)
 
 
 def test_tiers_and_summaries() -> None:
-    assert refusing(SLACK, filters(tier="hot")) == ()
-    assert refusing(SLACK, filters(tier="cold")) == ("tier",)
-    assert refusing(SUMMARY, filters()) == ("include_summaries",)
-    assert refusing(SUMMARY, filters(include_summaries=True)) == ()
+    assert refusing(SLACK, filters(tier="hot"), AT) == ()
+    assert refusing(SLACK, filters(tier="cold"), AT) == ("tier",)
+    assert refusing(SUMMARY, filters(), AT) == ("include_summaries",)
+    assert refusing(SUMMARY, filters(include_summaries=True), AT) == ()
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_standing(fields: dict[str, Any], stands: bool) -> None:
 
 
 def test_enough_is_left_alone() -> None:
-    narrowed = narrow(ALL, filters(sources=["slack", "ticket"]), 2, False)
+    narrowed = narrow(ALL, filters(sources=["slack", "ticket"]), 2, False, AT)
     assert (list(narrowed.failed), narrowed.relaxed) == ([TICKET.id, SLACK.id], ())
 
 
 def test_what_passes_comes_first_however_low_it_ranks() -> None:
-    narrowed = narrow(ALL, filters(tags=["auth"]), 2, False)
+    narrowed = narrow(ALL, filters(tags=["auth"]), 2, False, AT)
     assert list(narrowed.failed) == [SLACK.id, BARE.id]
     assert narrowed.failed[BARE.id] == narrowed.relaxed == ("tags",)
 
@@ -95,31 +95,31 @@ def test_the_order_of_giving_way() -> None:
         row("5", occurred_at=older),
     ]
     for k in range(1, 5):
-        narrowed = narrow(list(reversed(ladder)), asked, k, False)
+        narrowed = narrow(list(reversed(ladder)), asked, k, False, AT)
         assert list(narrowed.failed) == [one.id for one in ladder[:k]]
-    assert narrow(ladder, asked, 1, False).relaxed == ("tier",)
-    assert narrow(ladder, asked, 2, False).relaxed == ("tier", "tags")
-    assert narrow(ladder, asked, 3, False).relaxed == ("tier", "tags", "sources")
-    assert narrow(ladder, asked, 4, False).relaxed == ("tier", "tags", "sources", "until")
-    assert narrow(ladder, asked, 5, False).relaxed == ("tier", "tags", "sources", "until", "since")
+    assert narrow(ladder, asked, 1, False, AT).relaxed == ("tier",)
+    assert narrow(ladder, asked, 2, False, AT).relaxed == ("tier", "tags")
+    assert narrow(ladder, asked, 3, False, AT).relaxed == ("tier", "tags", "sources")
+    assert narrow(ladder, asked, 4, False, AT).relaxed == ("tier", "tags", "sources", "until")
+    assert narrow(ladder, asked, 5, False, AT).relaxed == ("tier", "tags", "sources", "until", "since")
 
 
 def test_only_what_let_somebody_in_is_named() -> None:
     narrowed = narrow(
-        [SLACK, TICKET], filters(tier="hot", sources=["slack"], since=(AT - 50 * DAY).isoformat()), 5, False
+        [SLACK, TICKET], filters(tier="hot", sources=["slack"], since=(AT - 50 * DAY).isoformat()), 5, False, AT
     )
     assert narrowed.relaxed == ("sources",)
 
 
 def test_strict_never_relaxes() -> None:
-    narrowed = narrow(ALL, filters(tags=["auth"]), 4, True)
+    narrowed = narrow(ALL, filters(tags=["auth"]), 4, True, AT)
     assert (list(narrowed.failed), narrowed.relaxed) == ([SLACK.id], ())
 
 
 def test_what_the_caller_did_not_ask_for_is_not_relaxed() -> None:
-    assert SUMMARY.id not in narrow(ALL, filters(), 4, False).failed
-    assert SUMMARY.id not in narrow(ALL, filters(tags=["none"]), 4, False).failed
-    assert SUMMARY.id in narrow(ALL, filters(include_summaries=False), 4, False).failed
+    assert SUMMARY.id not in narrow(ALL, filters(), 4, False, AT).failed
+    assert SUMMARY.id not in narrow(ALL, filters(tags=["none"]), 4, False, AT).failed
+    assert SUMMARY.id in narrow(ALL, filters(include_summaries=False), 4, False, AT).failed
 
 
 rows = st.lists(
@@ -151,8 +151,8 @@ asked = st.builds(
 
 @given(rows, asked, st.integers(1, 8), st.booleans())
 def test_always(ranked: list[Row], wanted: QueryFilters, k: int, strict: bool) -> None:
-    narrowed = narrow(ranked, wanted, k, strict)
-    passing = [one.id for one in ranked if not refusing(one, wanted)]
+    narrowed = narrow(ranked, wanted, k, strict, AT)
+    passing = [one.id for one in ranked if not refusing(one, wanted, AT)]
     shown = list(narrowed.failed)
     assert shown[: len(passing)] == passing
     assert set(narrowed.relaxed) <= set(wanted.given)
@@ -160,4 +160,14 @@ def test_always(ranked: list[Row], wanted: QueryFilters, k: int, strict: bool) -
     if strict or len(passing) >= k:
         assert (shown, narrowed.relaxed) == (passing, ())
     elif len(shown) < k:  # all that the given filters refuse was let in
-        assert set(shown) == {one.id for one in ranked if set(refusing(one, wanted)) <= set(wanted.given)}
+        assert set(shown) == {one.id for one in ranked if set(refusing(one, wanted, AT)) <= set(wanted.given)}
+
+
+@pytest.mark.parametrize(
+    ("age", "used", "tier"),
+    [(0, None, "hot"), (29, None, "hot"), (30, None, "warm"), (209, None, "warm"), (210, None, "cold"), (400, 1, "hot"),
+     (400, 60, "warm"), (400, 300, "cold")],
+)  # fmt: skip
+def test_storage_tiers_go_by_idle_time(age: int, used: int | None, tier: str) -> None:
+    held = row("x", age, last_used=None if used is None else AT - used * DAY)
+    assert storage_tier(held, AT) == tier

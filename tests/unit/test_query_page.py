@@ -171,6 +171,28 @@ class TestTiers:
         answer = await world.query("short", k=2, weights={"importance": 100})
         assert texts(answer) == ["b", "a"]
 
+    @pytest.mark.parametrize(
+        ("fields", "found"),
+        [
+            ({"computation_tier": "low"}, ["warm", "fresh"]),
+            ({"computation_tier": "medium"}, ["warm", "fresh"]),
+            ({"computation_tier": "high"}, ["cold", "warm", "fresh"]),
+            ({"computation_tier": "medium", "filters": {"tier": "cold"}, "strict_filters": True}, ["cold"]),
+            ({"computation_tier": "high", "filters": {"tier": "warm"}, "strict_filters": True}, ["warm"]),
+        ],
+    )
+    async def test_only_high_looks_at_what_nobody_has_used_for_long(
+        self, fields: dict[str, Any], found: list[str]
+    ) -> None:
+        ages = {"cold": 300, "warm": 60, "fresh": 1}
+        rows = {name: row(name, created_at=now() - days * DAY) for name, days in ages.items()}
+        world = World({"cold": 0.9, "warm": 0.8, "fresh": 0.7}, **rows)
+        reply = await world.query(**fields)
+        assert sorted(one.text for one in reply.memories) == sorted(found)
+        assert {one.text: one.tier for one in reply.memories} == {
+            name: {"fresh": "hot"}.get(name, name) for name in found
+        }
+
     async def test_a_depth_of_one_s_own(self) -> None:
         hops = {"b": 1, "c": 2}
         for depth, graph in ((0, [0.0, 0.0]), (1, [0.5, 0.0]), (2, [0.5, 0.3333])):
