@@ -51,6 +51,7 @@ async def answer(endpoint: Endpoint, call: Call, meter: Meter | None) -> tuple[b
     if tariff is None or meter is None:
         return await endpoint.handle(call), {}
     project = subjects.project_of(call.subject)
+    wire.check_project(project)
     admission = await meter.admit(project, tariff.charge(call.data))
     if admission.refused is not None:
         return tariff.silent(project, call.data), SILENT

@@ -130,7 +130,7 @@ async def test_linking_loses_nothing_and_is_told_in_the_story(memory: MemoryClie
     assert [entry.version for entry in told.story] == [1, 2, 3, 4]
     assert before is not None
     assert told.memory is not None
-    changed = {"position", "version"}
+    changed = {"position", "version", "uses", "uses_14d", "last_used"}  # the recall was a use
     assert told.memory.model_dump(exclude=changed) == before.model_dump(exclude=changed)
     assert (await memory.encode("Diego works at billing", statements=[statement], **fields)).deduplicated
     reply = await memory.recall("Diego works at billing", consistency="ReadAfterWrite", deadline_ms=10_000)
