@@ -9,7 +9,8 @@ from contracts import subjects, wire
 from contracts.addressing import SILENT_HEADER
 from contracts.base import now
 from contracts.errors import ErrorCode, Exhausted
-from contracts.ports import Call, Endpoint, Ledger, Meter
+from contracts.ports import Call, Endpoint
+from contracts.stores import Ledger, Meter
 from contracts.usage import Admission, Charge
 from infra.settings import Quota
 
@@ -17,7 +18,7 @@ SILENT = {SILENT_HEADER: "1"}
 
 
 class QuotaMeter:
-    """`contracts.ports.Meter` over a ledger and the settings' limits."""
+    """`contracts.stores.Meter` over a ledger and the settings' limits."""
 
     def __init__(self, ledger: Ledger, quota: Quota, clock: Callable[[], datetime] = now) -> None:
         self._ledger, self._quota, self._clock = ledger, quota, clock

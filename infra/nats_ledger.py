@@ -26,7 +26,7 @@ from nats.js.kv import KeyValue
 from contracts import subjects
 from contracts.base import now
 from contracts.errors import ErrorCode, Unavailable
-from contracts.ports import WrongRevision
+from contracts.stores import WrongRevision
 from contracts.usage import Admission, Charge, Kind
 
 logger = structlog.get_logger()
@@ -76,7 +76,7 @@ class _Account:
 
 
 class KvLedger:
-    """`contracts.ports.Ledger`. An async context manager: at its end, what is not written yet is."""
+    """`contracts.stores.Ledger`. An async context manager: at its end, what is not written yet is."""
 
     def __init__(self, client: Client, clock: Callable[[], datetime] = now) -> None:
         self._js, self._clock = client.jetstream(), clock

@@ -92,7 +92,7 @@ def _ingest_message(message: Msg, default_project: str) -> IngestMessage:
 
 
 class KvRequestIds:
-    """`contracts.ports.RequestIds` over a key-value bucket. Keys are hashes: a request id may hold any character."""
+    """`contracts.stores.RequestIds` over a key-value bucket. Keys are hashes: a request id may hold any character."""
 
     def __init__(self, client: Client) -> None:
         self._js = client.jetstream()

@@ -10,12 +10,12 @@ from nats.js.kv import KeyValue
 
 from contracts import subjects, wire
 from contracts.errors import ErrorCode, Unavailable
-from contracts.ports import WrongRevision
 from contracts.schema import VersionedSchema
+from contracts.stores import WrongRevision
 
 
 class KvSchemas:
-    """`contracts.ports.Schemas`. Reads go through the stream's leader, so what a declare has stored is seen at once."""
+    """`contracts.stores.Schemas`. Reads go through the stream's leader, so what a declare stored is seen at once."""
 
     def __init__(self, client: Client) -> None:
         self._js = client.jetstream()

@@ -19,7 +19,7 @@ TIMEOUT_S = 1.0
 
 
 class KvSessions:
-    """`contracts.ports.Sessions`. Keys are hashes: a session id may hold any character. Reads go through the stream's
+    """`contracts.stores.Sessions`. Keys are hashes: a session id may hold any character. Reads go through the stream's
     leader, so that an orchestrator sees what another has just written."""
 
     def __init__(self, client: Client) -> None:

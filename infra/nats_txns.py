@@ -24,7 +24,7 @@ BATCH = 256
 
 
 class StreamTransactions:
-    """`contracts.ports.Transactions` over the stream MEMLANE_TXN."""
+    """`contracts.stores.Transactions` over the stream MEMLANE_TXN."""
 
     def __init__(self, client: Client) -> None:
         self._client, self._bus = client, NatsBus(client)

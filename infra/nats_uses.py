@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from contracts import subjects, wire
 from contracts.base import Position
 from contracts.errors import ErrorCode, Unavailable
-from contracts.ports import Told, UseBatch
 from contracts.query import Use
+from contracts.stores import Told, UseBatch
 from infra.nats_follow import follow_stream
 
 logger = structlog.get_logger()
@@ -24,7 +24,7 @@ TIMEOUT_S = 5.0
 
 
 class StreamUses:
-    """`contracts.ports.Uses` over the stream MEMLANE_USAGE."""
+    """`contracts.stores.Uses` over the stream MEMLANE_USAGE."""
 
     def __init__(self, client: Client) -> None:
         self._client, self._js = client, client.jetstream(timeout=TIMEOUT_S)

@@ -20,7 +20,8 @@ from nats.micro.service import ServiceConfig
 from contracts import wire
 from contracts.addressing import addressed
 from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
-from contracts.ports import Call, Endpoint, Meter, PayloadTooLarge, Role
+from contracts.ports import Call, Endpoint, PayloadTooLarge, Role
+from contracts.stores import Meter
 from infra import metering
 from infra.nats_bus import NatsBus, faults_of
 

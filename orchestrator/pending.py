@@ -16,7 +16,8 @@ from contracts.errors import Conflict, ErrorCode, MemlaneError, NotFound
 from contracts.lanes import Lane, ScoreQuery, ScoreReply
 from contracts.memory import MemoryRecord, unpack_vector
 from contracts.names import normalise, phrase
-from contracts.ports import Bus, BusFault, Transactions
+from contracts.ports import Bus, BusFault
+from contracts.stores import Transactions
 from orchestrator.fusion import RRF_K, Candidate
 from orchestrator.gather import Gathered
 from orchestrator.grounding import Grounding

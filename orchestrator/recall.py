@@ -9,8 +9,9 @@ from contracts import wire
 from contracts.base import MAX_CUE_BYTES, MemoryId, now
 from contracts.catalog import Row
 from contracts.lanes import LaneStatus
-from contracts.ports import Bus, Transactions
+from contracts.ports import Bus
 from contracts.recall import RecallReply, RecallRequest
+from contracts.stores import Transactions
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon, check_answered, check_consistency
 from orchestrator.fusion import reciprocal_rank_fusion

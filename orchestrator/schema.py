@@ -10,7 +10,6 @@ from pydantic import BaseModel
 
 from contracts import wire
 from contracts.errors import ErrorCode, InvalidRequest, Unavailable
-from contracts.ports import Schemas, WrongRevision
 from contracts.schema import (
     MAX_ITEMS,
     MAX_SCHEMA_BYTES,
@@ -24,6 +23,7 @@ from contracts.schema import (
     VersionedSchema,
     key_of,
 )
+from contracts.stores import Schemas, WrongRevision
 
 logger = structlog.get_logger()
 

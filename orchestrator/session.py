@@ -8,8 +8,8 @@ import anyio
 
 from contracts.base import MemoryId
 from contracts.errors import MemlaneError
-from contracts.ports import Sessions
 from contracts.query import ComputationTier, SessionState
+from contracts.stores import Sessions
 from orchestrator.afterwards import Afterwards
 from orchestrator.tiers import higher
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 import anyio
 
 from contracts.base import now
-from contracts.ports import Ledger
+from contracts.stores import Ledger
 from contracts.usage import DayUsage, Kind, QueriesByTier, QuotaMode, UsageReply, UsageRequest
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contracts.base import MemoryId, now
 from contracts.errors import ErrorCode, NotFound
 from contracts.memory import shard_of
-from contracts.ports import Uses
 from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, Use
+from contracts.stores import Uses
 from orchestrator.afterwards import Afterwards
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon

@@ -11,7 +11,8 @@ from nats.aio.client import Client
 
 from contracts.errors import MemlaneError
 from contracts.lanes import Lane
-from contracts.ports import Meter, Role
+from contracts.ports import Role
+from contracts.stores import Meter
 from infra import settings as settings_module
 from infra import streams, telemetry
 from infra.child import NOT_NEEDED

@@ -10,8 +10,8 @@ from nats.aio.client import Client
 
 from contracts.errors import ErrorCode, Unavailable
 from contracts.memory import StatementKind
-from contracts.ports import WrongRevision
 from contracts.schema import DeclareReply, DeclareRequest, EntityType, Predicate, Schema, VersionedSchema
+from contracts.stores import WrongRevision
 from infra.nats_bus import connect
 from infra.nats_schemas import KvSchemas
 from infra.nats_server import NatsServer

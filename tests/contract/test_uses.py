@@ -16,8 +16,9 @@ from contracts import subjects, wire
 from contracts.base import now
 from contracts.catalog import HydrateReply, HydrateRequest, MatchReply, MatchRequest, Row
 from contracts.memory import Edge, EdgeKind, MemoryKind, MemoryRecord, Tombstone, derive_id
-from contracts.ports import Call, Told
+from contracts.ports import Call
 from contracts.query import Use
+from contracts.stores import Told
 from infra.nats_log import JetStreamLog
 from infra.nats_uses import StreamUses
 from infra.settings import Log

@@ -18,7 +18,7 @@ DAY = date(2026, 5, 31)
 
 
 class PlainLedger:
-    """`contracts.ports.Ledger` for one project and day."""
+    """`contracts.stores.Ledger` for one project and day."""
 
     def __init__(self) -> None:
         self.counts: Counter[Kind] = Counter()

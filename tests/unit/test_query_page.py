@@ -41,7 +41,7 @@ class Ready:
 
 
 class Store:
-    """`contracts.ports.Sessions` in a dictionary."""
+    """`contracts.stores.Sessions` in a dictionary."""
 
     def __init__(self) -> None:
         self.states: dict[tuple[str, str], SessionState] = {}

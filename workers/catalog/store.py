@@ -13,7 +13,8 @@ from contracts.base import Instant, MemoryId, Position, epoch_ms, now
 from contracts.catalog import Claim, ClaimsRequest, ListRequest, MatchRequest, Moment, NeighboursRequest, Row
 from contracts.memory import MemoryRecord
 from contracts.names import normalise, phrase
-from contracts.ports import Entry, Told
+from contracts.ports import Entry
+from contracts.stores import Told
 from workers.catalog.claims import When, claims_asked
 from workers.catalog.database import open_database
 from workers.catalog.matching import matching, put_labels

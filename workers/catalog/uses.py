@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from contracts.base import MemoryId, epoch_ms
-from contracts.ports import Told
+from contracts.stores import Told
 
 DAY_MS = 86_400_000
 #: Uses count for so many days; the stream of uses keeps them as long, so that a catalog built anew counts the same.

@@ -26,7 +26,8 @@ from contracts.catalog import (
 )
 from contracts.errors import ErrorCode, Unavailable
 from contracts.memory import MemoryKind
-from contracts.ports import Call, Endpoint, Entry, Log, Uses
+from contracts.ports import Call, Endpoint, Entry, Log
+from contracts.stores import Uses
 from workers.catalog.store import CatalogStore
 from workers.lane import Progress, follow
 

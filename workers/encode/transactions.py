@@ -16,7 +16,8 @@ from contracts.base import MemoryId, Position, now
 from contracts.encode import EncodeReply, ForgetReply, ForgetRequest
 from contracts.errors import Conflict, ErrorCode, NotFound, Unavailable
 from contracts.memory import MemoryRecord
-from contracts.ports import Entry, Log, Transactions, WrongPosition
+from contracts.ports import Entry, Log, WrongPosition
+from contracts.stores import Transactions
 from contracts.txn import (
     MOST_BYTES,
     MOST_OPERATIONS,

@@ -10,8 +10,8 @@ from functools import cached_property
 from contracts.encode import EncodeRequest
 from contracts.errors import ErrorCode, InvalidRequest
 from contracts.memory import Entity, Statement
-from contracts.ports import Schemas
 from contracts.schema import DEFAULT_ENTITY_TYPE, Predicate, Schema, key_of
+from contracts.stores import Schemas
 
 #: What extraction calls the type of a plain name, about which it knows nothing else.
 UNTYPED = "Name"

@@ -13,7 +13,8 @@ from contracts.edges import LinkRequest, UnlinkRequest
 from contracts.encode import EncodeRequest, ForgetRequest, RestoreRequest
 from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
 from contracts.memory import MemoryRecord
-from contracts.ports import Call, Endpoint, IngestMessage, IngestQueue, Meter
+from contracts.ports import Call, Endpoint, IngestMessage, IngestQueue
+from contracts.stores import Meter
 from contracts.txn import BeginRequest, EndRequest
 from contracts.usage import Admission
 from workers.encode.pipeline import Draft, EncodePipeline

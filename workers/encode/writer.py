@@ -9,7 +9,8 @@ from contracts.edges import LinkReply, LinkRequest, UnlinkRequest
 from contracts.encode import GRACE_S, EncodeReply, ForgetReply, ForgetRequest, RestoreReply, RestoreRequest
 from contracts.errors import Conflict, ErrorCode, InvalidRequest, NotFound, Unavailable
 from contracts.memory import Edge, EdgeKind, MemoryRecord, RetiredSlot, Tombstone
-from contracts.ports import Log, RequestIds, WrongPosition
+from contracts.ports import Log, WrongPosition
+from contracts.stores import RequestIds
 
 #: Times to try again when another writer was faster.
 ATTEMPTS = 8
