@@ -35,7 +35,8 @@ def error(problem: MemlaneError) -> None:
 
 def encoded(reply: EncodeReply) -> None:
     note = " [dim](already there)[/dim]" if reply.deduplicated else ""
-    where = f"at position {reply.position}" if reply.position else "pending in its transaction"
+    pending = not reply.position and not reply.silent
+    where = "pending in its transaction" if pending else f"at position {reply.position}"
     console.print(f"{reply.id} {where}{note}")
 
 
