@@ -17,14 +17,14 @@ from orchestrator.filters import apply_filters
 from orchestrator.fusion import Candidate, order
 from orchestrator.gather import Gathered, Question
 from orchestrator.grounding import Grounding
-from orchestrator.membership import Evidence, eligible
+from orchestrator.membership import Evidence, eligible, relevance
 from orchestrator.pending import Pending, pending_candidates, pending_evidence
 from orchestrator.profiles import Profile
 from orchestrator.router import Route
 from orchestrator.together import both
 
 #: The fused order is looked at in windows of this many, until `ENOUGH` candidates have passed the filters and the lower
-#: half of the last window held none that could be a member.
+#: half of the last window held none that could be a member beside the best one.
 WINDOW, ENOUGH = 100, 50
 #: Evidence that takes longer than this is not waited for.
 EVIDENCE_S = 0.25
@@ -58,11 +58,13 @@ class LookUp:
         self, gathered: Gathered, grounding: Grounding, pool: list[Candidate], pending: Pending, way: Route
     ) -> Seen:
         """Raises Unavailable when the catalog does not answer in time."""
-        seen = self._seen
+        seen, best = self._seen, 0.0
         for part in grounding.windows(pool, WINDOW):
             passed = await self._window(part, gathered, grounding, pending)
-            tail = passed[len(passed) // 2 :]
-            if len(seen.kept) >= ENOUGH and not any(eligible(seen.evidence[one.id], self._profile) for one in tail):
+            found = [seen.evidence[one.id] for one in passed]
+            best = max([best, *(relevance(one, self._profile) for one in found)])
+            tail = found[len(found) // 2 :]
+            if len(seen.kept) >= ENOUGH and not any(eligible(one, best, self._profile) for one in tail):
                 break
         if pending.records:
             await self._overlay(gathered, pending, way)

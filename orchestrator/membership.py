@@ -86,9 +86,11 @@ def decide(
     return Answer(_kind(len(members)), tuple(members[:max_results]), len(members), band)
 
 
-def eligible(evidence: Evidence, profile: Profile) -> bool:
-    """Whether a candidate could be a member whatever the others are: without it none is."""
-    return evidence.exact or relevance(evidence, profile) >= profile.abs_floor
+def eligible(evidence: Evidence, best: float, profile: Profile) -> bool:
+    """Whether a candidate could be a member beside one of relevance `best`, but for the graph's word. A better one that
+    is found later only raises the bar."""
+    bar = max(profile.abs_floor, best * profile.rel_band)
+    return evidence.exact or relevance(evidence, profile) >= bar
 
 
 def relevance(evidence: Evidence, profile: Profile) -> float:
