@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import anyio
+
 from contracts.memory import shard_of
-from tests.conformance.conftest import Mind, noise, texts
+from tests.conformance.conftest import NOISE, Mind, noise, texts
 
 FRESH = {"consistency": "ReadAfterWrite", "budget_ms": 20_000}
 
@@ -53,10 +55,18 @@ class TestReason:
         assert (reply.supporting, reply.contradicting, reply.confidence) == ((), (), 0.0)
 
 
+async def stored(mind: Mind, count: int) -> None:
+    """Wait until the catalogs of all shards show so many memories: enumerations are of what they have applied."""
+    with anyio.fail_after(15):
+        while len((await mind.memory.list(limit=100)).memories) < count:
+            await anyio.sleep(0.05)
+
+
 class TestEnumeration:
     async def test_list_is_what_is_stored(self, mind: Mind) -> None:
         """No cue, no ranking: all of it, page by page."""
         await noise(mind)
+        await stored(mind, len(NOISE))
         seen, cursor = [], None
         while True:
             page = await mind.memory.list(limit=3, **({"cursor": cursor} if cursor else {}))
@@ -69,6 +79,7 @@ class TestEnumeration:
     async def test_graph_fetch_is_the_typed_graph(self, mind: Mind) -> None:
         """Entities, statements, memories, and what joins them."""
         await mind.learn("Ana Ruiz works at Globex", ("Ana Ruiz", "works_at", "Globex"))
+        await stored(mind, 1)
         graph = await mind.memory.graph_fetch()
         assert {node.kind for node in graph.nodes} == {"Entity", "Statement", "Memory"}
         ids = {node.id for node in graph.nodes}
