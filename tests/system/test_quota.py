@@ -7,6 +7,7 @@ import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 import nats
 import pytest
@@ -43,6 +44,11 @@ encode = 2
 mode = "silent"
 encode = 2
 """
+
+
+async def holds(memory: MemoryClient, count: int) -> bool:
+    """Whether the catalog shows so many memories: it follows the log a moment behind."""
+    return len((await memory.list()).memories) == count
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +134,7 @@ async def test_silent_answers_as_if_nothing_were_wrong_and_does_nothing(limited:
         assert (lost.id, lost.position, lost.deduplicated) == (again.id, 0, False)
         assert await embed_requests(link) == embeds
         assert not (await memory.inspect(lost.id)).found
+        await until(partial(holds, memory, 1))
         assert [row.id for row in (await memory.list()).memories] == [kept.id]
         with pytest.raises(InvalidRequest):  # bad input is told as ever
             await memory.call("encode", EncodeRequest.model_construct(text=" "), type(lost))
@@ -182,7 +189,7 @@ async def test_the_queue_counts_too_and_buries_what_is_over_the_limit(limited: S
 
         await until(empty)
         await counted(memory, encodes=2)
-        assert len((await memory.list()).memories) == 2
+        await until(partial(holds, memory, 2))
 
 
 async def test_who_names_no_project_is_in_the_default_one(limited: Stack, link: Client) -> None:
