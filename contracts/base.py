@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -74,6 +74,7 @@ MemoryId = Annotated[str, Field(pattern=MEMORY_ID_PATTERN)]
 TxnId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Unit = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Position = int
+Consistency = Literal["Eventual", "ReadAfterWrite"]
 
 
 def now() -> datetime:

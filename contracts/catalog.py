@@ -54,6 +54,14 @@ class Row(LaxMessage):
     def event_time(self) -> Instant:
         return self.occurred_at or self.created_at
 
+    def exists(self, at: Instant) -> bool:
+        """Neither forgotten nor expired."""
+        return self.tombstone is None and (self.expires_at is None or self.expires_at > at)
+
+    def stands(self, at: Instant) -> bool:
+        """What no caller can relax: it exists, and nothing superseded it."""
+        return self.exists(at) and self.superseded_by is None
+
 
 class HydrateRequest(LaxMessage):
     """Ask for rows. `lean` ones hold only what filters look at, their text is empty; `types` adds what a type filter

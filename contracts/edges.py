@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from contracts.base import MAX_DEADLINE_MS, LaxMessage, MemoryId, Message, Name, Position, Text, Unit
+from contracts.base import MAX_DEADLINE_MS, Consistency, LaxMessage, MemoryId, Message, Name, Position, Text, Unit
 from contracts.memory import EdgeKind, check_weight
 
 MAX_STEPS = 10
@@ -19,7 +19,6 @@ DEFAULT_BUDGET_MS = 5000
 PLAN_KINDS = (EdgeKind.CAUSED, EdgeKind.FOLLOWED_BY, EdgeKind.DERIVED_FROM, EdgeKind.PART_OF)
 
 BudgetMs = Annotated[int, Field(ge=1, le=MAX_DEADLINE_MS)]
-Consistency = Literal["Eventual", "ReadAfterWrite"]
 
 
 class LinkRequest(Message):

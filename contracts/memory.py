@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -73,8 +74,14 @@ class Statement(Message):
         return f"{self.subject} {self.predicate.replace('_', ' ')} {self.object}"
 
     @property
+    def triple(self) -> tuple[str, str, str]:
+        """Subject, predicate and object in normal form: what makes two statements the same."""
+        return normalise(self.subject), phrase(self.predicate), normalise(self.object)
+
+    @property
     def slot(self) -> str:
-        return slot_of(normalise(self.subject), phrase(self.predicate))
+        subject, predicate, _ = self.triple
+        return slot_of(subject, predicate)
 
 
 class Relation(Message):
@@ -88,6 +95,11 @@ class Relation(Message):
     @property
     def sentence(self) -> str:
         return f"{self.source} {self.type.replace('_', ' ')} {self.target}"
+
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        """As `Statement.triple`."""
+        return normalise(self.source), phrase(self.type), normalise(self.target)
 
 
 class Edge(Message):
@@ -197,6 +209,14 @@ def derive_id(*parts: str) -> MemoryId:
 def slot_of(subject: str, predicate: str) -> str:
     """What a statement is about, subject and predicate in normal form, as a hash: statements of one slot compete."""
     return derive_id("slot", subject, predicate)
+
+
+def by_shard(ids: Iterable[MemoryId], shards: int) -> dict[int, list[MemoryId]]:
+    """The ids of each shard that has any, in their order."""
+    parts: dict[int, list[MemoryId]] = {}
+    for memory_id in ids:
+        parts.setdefault(shard_of(memory_id, shards), []).append(memory_id)
+    return parts
 
 
 def shard_of(memory_id: MemoryId, shards: int) -> int:

@@ -9,6 +9,7 @@ from pydantic import Field
 from contracts.base import (
     MAX_DEADLINE_MS,
     MAX_TAGS,
+    Consistency,
     Instant,
     LaxMessage,
     MemoryId,
@@ -79,7 +80,7 @@ class QueryRequest(Message):
     rerank: bool = False
     explain: bool = True
     strict_filters: bool = False
-    consistency: Literal["Eventual", "ReadAfterWrite"] = "Eventual"
+    consistency: Consistency = "Eventual"
     position: Annotated[Position, Field(ge=1)] | None = None
     deadline_ms: Annotated[int, Field(ge=1, le=MAX_DEADLINE_MS)] = 1000
 

@@ -10,6 +10,7 @@ from contracts.base import (
     DEFAULT_MEMBERS,
     MAX_DEADLINE_MS,
     MAX_MEMBERS,
+    Consistency,
     Instant,
     LaxMessage,
     MemoryId,
@@ -47,7 +48,7 @@ class RecallRequest(Message):
     min_confidence: Unit = 0.0
     min_salience: Unit = 0.0
     include_superseded: bool = False
-    consistency: Literal["Eventual", "ReadAfterWrite"] = "Eventual"
+    consistency: Consistency = "Eventual"
     position: Annotated[Position, Field(ge=1)] | None = None
     txn_id: TxnId | None = None
     deadline_ms: Annotated[int, Field(ge=1, le=MAX_DEADLINE_MS)] = 1000

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import Instant, LaxMessage, Message, Position, TxnId
+from contracts.base import Instant, LaxMessage, Message, Position, TxnId, now
 from contracts.encode import ForgetRequest
+from contracts.errors import Conflict, ErrorCode, NotFound
 from contracts.memory import MemoryRecord
 
 #: Most operations of a transaction, and the most bytes they may take.
@@ -62,3 +63,18 @@ class Step(LaxMessage):
     record: MemoryRecord | None = None
     forget: ForgetRequest | None = None
     position: Position = 0
+
+    def check_open(self, txn_id: str) -> None:
+        """Raises Conflict: TXN_CLOSED when it was ended, TXN_TIMEOUT when it expired."""
+        if self.state != "open":
+            raise txn_closed(txn_id, self.state)
+        if self.expires_at <= now():
+            raise Conflict(ErrorCode.TXN_TIMEOUT, "the transaction expired", txn_id=txn_id)
+
+
+def txn_not_found(txn_id: str) -> NotFound:
+    return NotFound(ErrorCode.TXN_NOT_FOUND, "no such transaction in this project", txn_id=txn_id)
+
+
+def txn_closed(txn_id: str, state: str) -> Conflict:
+    return Conflict(ErrorCode.TXN_CLOSED, f"the transaction is {state}", txn_id=txn_id, state=state)

@@ -23,7 +23,7 @@ from contracts.catalog import (
     Row,
 )
 from contracts.errors import ErrorCode, Unavailable
-from contracts.memory import shard_of
+from contracts.memory import by_shard, shard_of
 from contracts.ports import Bus, BusFault
 from orchestrator.together import all_of
 
@@ -118,15 +118,12 @@ class Catalog:
         self, request: HydrateRequest, positions: Sequence[Position], deadline: float
     ) -> dict[MemoryId, Row]:
         rows: dict[MemoryId, Row] = {}
-        by_shard: dict[int, list[MemoryId]] = {}
-        for memory_id in request.ids:
-            by_shard.setdefault(shard_of(memory_id, self._shards), []).append(memory_id)
         await all_of(
             [
                 partial(
                     self._shard, request.model_copy(update={"min_position": positions[shard]}), part, deadline, rows
                 )
-                for shard, part in by_shard.items()
+                for shard, part in by_shard(request.ids, self._shards).items()
             ]
         )
         return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from contracts.base import Position
+from contracts.base import Consistency, Position
 from contracts.errors import ErrorCode, NotFound, Unavailable
 from contracts.lanes import Lane, LaneStatus
 from contracts.ports import Log
@@ -36,13 +36,13 @@ class Horizon:
         while len(self._projects) > MOST_PROJECTS:
             self._projects.popitem(last=False)
 
-    async def positions(self, project: str, consistency: str) -> list[Position]:
-        """Per shard, what a read of this consistency waits for."""
-        return await self.required(project, None) if consistency == "ReadAfterWrite" else self.anywhere
-
-    async def required(self, project: str, position: Position | None) -> list[Position]:
-        """Per shard, what must be applied before the project may be read: all of it now, or all of it up to
-        `position`. A shard whose last record of the project is below `position` has nothing more to wait for."""
+    async def positions(
+        self, project: str, consistency: Consistency, position: Position | None = None
+    ) -> list[Position]:
+        """Per shard, what a read must wait for. ReadAfterWrite: all of the project now, or all of it up to `position`;
+        a shard whose last record of the project is below that has nothing more to wait for."""
+        if consistency != "ReadAfterWrite":
+            return self.anywhere
         ends = [await self._log.end(project, shard) for shard in range(self._shards)]
         return ends if position is None else [min(end, position) for end in ends]
 

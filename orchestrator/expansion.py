@@ -13,7 +13,6 @@ from contracts.ports import Bus
 from orchestrator.catalog import Catalog
 from orchestrator.fusion import Hit
 from orchestrator.gather import Gathered, Question, gather
-from orchestrator.narrowing import standing
 from orchestrator.signals import hops_of
 
 #: Nearest memories among which one that stands is looked for, and names of it that are walked from.
@@ -42,7 +41,7 @@ async def walk_from_nearest(
     if depth <= 0 or not nearest or lane is None or lane.status is not LaneStatus.OK:
         return Walked()
     rows = await catalog.facets(question.project, nearest, True, question.positions, deadline)
-    anchor = next((rows[one] for one in nearest if one in rows and standing(rows[one], at)), None)
+    anchor = next((rows[one] for one in nearest if one in rows and rows[one].stands(at)), None)
     if anchor is None or not anchor.entities:
         return Walked()
     asked = Question(question.project, _names(anchor), None, question.top_n, question.positions)

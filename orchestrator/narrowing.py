@@ -29,11 +29,6 @@ class Narrowed:
     relaxed: tuple[Predicate, ...] = ()
 
 
-def standing(row: Row, at: datetime) -> bool:
-    """What no caller can relax: not forgotten, not expired, not superseded."""
-    return row.tombstone is None and row.superseded_by is None and (row.expires_at is None or row.expires_at > at)
-
-
 def storage_tier(row: Row, at: datetime) -> StorageTier:
     """By how long a memory has lain idle, since it was written or last used: hot for `WARM_AFTER`, warm until
     `COLD_AFTER`, then cold. Reckoned when read, so there is nothing to move and one use makes it hot again."""

@@ -63,7 +63,7 @@ class Neighbourhood:
     async def named(self, field: str, memory_id: MemoryId) -> None:
         """Look at a memory that must be there. Raises NotFound where it was never stored, is forgotten or expired."""
         rows = await self._read([memory_id])
-        if memory_id not in rows or not self.exists(rows[memory_id]):
+        if memory_id not in rows or not rows[memory_id].exists(self._now):
             raise NotFound(
                 ErrorCode.MEMORY_NOT_FOUND, f"{field}: no such memory in this project", field=field, id=memory_id
             )
@@ -78,16 +78,8 @@ class Neighbourhood:
         self.salience.update((row.id, row.salience) for row in rows.values())
         return rows
 
-    def exists(self, row: Row) -> bool:
-        """Neither forgotten nor expired."""
-        return row.tombstone is None and (row.expires_at is None or row.expires_at > self._now)
-
     def stands(self, row: Row) -> bool:
-        return (
-            self.exists(row)
-            and row.superseded_by is None
-            and (self.scope.session is None or row.session == self.scope.session)
-        )
+        return row.stands(self._now) and self.scope.session in (None, row.session)
 
     async def arcs(self, ids: Sequence[MemoryId], kinds: Sequence[EdgeKind], direction: Direction) -> list[Arc]:
         """The arcs that begin (`out`) or end (`in`) at standing memories, where both ends stand."""

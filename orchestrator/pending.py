@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from contracts import subjects, wire
-from contracts.base import MemoryId, epoch_ms, now
+from contracts.base import MemoryId, epoch_ms
 from contracts.catalog import Claim, Row
 from contracts.encode import ForgetRequest
-from contracts.errors import Conflict, ErrorCode, MemlaneError, NotFound
+from contracts.errors import MemlaneError
 from contracts.lanes import Lane, ScoreQuery, ScoreReply
 from contracts.memory import MemoryRecord, unpack_vector
-from contracts.names import normalise, phrase
+from contracts.names import normalise
 from contracts.ports import Bus, BusFault
 from contracts.stores import Transactions
+from contracts.txn import txn_not_found
 from orchestrator.fusion import RRF_K, Candidate
 from orchestrator.gather import Gathered
 from orchestrator.grounding import Grounding
@@ -74,12 +75,9 @@ async def read_pending(transactions: Transactions, project: str, txn_id: str) ->
     """What an open transaction has pending. Raises NotFound (TXN_NOT_FOUND), Conflict (TXN_CLOSED, TXN_TIMEOUT)."""
     found = await transactions.last(project, txn_id)
     if found is None:
-        raise NotFound(ErrorCode.TXN_NOT_FOUND, "no such transaction in this project", txn_id=txn_id)
+        raise txn_not_found(txn_id)
     _, last = found
-    if last.state != "open":
-        raise Conflict(ErrorCode.TXN_CLOSED, f"the transaction is {last.state}", txn_id=txn_id, state=last.state)
-    if last.expires_at <= now():
-        raise Conflict(ErrorCode.TXN_TIMEOUT, "the transaction expired", txn_id=txn_id)
+    last.check_open(txn_id)
     steps = await transactions.steps(project, txn_id) if last.number else []
     return fold([step.record or step.forget for step in steps if step.record or step.forget])
 
@@ -98,7 +96,7 @@ def fold(operations: Sequence[MemoryRecord | ForgetRequest | None]) -> Pending:
     for record in records.values():
         hidden.update(record.supersedes)
     values = {
-        statement.slot: normalise(statement.object)
+        statement.slot: statement.triple[2]
         for record in records.values()
         for statement in record.statements
         if statement.kind.single_valued
@@ -145,12 +143,13 @@ def as_row(record: MemoryRecord) -> Row:
 
 def _claims(record: MemoryRecord) -> Iterator[Claim]:
     for number, one in enumerate(record.statements):
+        subject, predicate, value = one.triple
         yield Claim(
             memory=record.id,
             number=number,
-            subject=normalise(one.subject),
-            predicate=phrase(one.predicate),
-            object=normalise(one.object),
+            subject=subject,
+            predicate=predicate,
+            object=value,
             since=epoch_ms(one.valid_from or record.event_time),
         )
 

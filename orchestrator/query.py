@@ -119,9 +119,7 @@ class QueryService:
         )
 
     async def _question(self, project: str, request: QueryRequest) -> Question:
-        positions = self._horizon.anywhere
-        if request.consistency == "ReadAfterWrite":
-            positions = await self._horizon.required(project, request.position)
+        positions = await self._horizon.positions(project, request.consistency, request.position)
         top_n = FILTERED_TOP_N if request.filters.given else TOP_N
         return Question(project, request.query, None, top_n, positions)
 

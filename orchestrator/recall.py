@@ -53,9 +53,9 @@ class RecallService:
         """Answer a cue.
 
         Raises InvalidRequest for a bad cue, NotFound for an unknown project or transaction, Conflict for a transaction
-        that is over, Unavailable when all lanes
-        are lost (LANES_LOST), time is up (DEADLINE_EXCEEDED), the catalog is away (UNAVAILABLE) or a lane is behind
-        what the consistency asks (CONSISTENCY_TIMEOUT). A single lane's failure is no error: see `degraded`.
+        that is over, Unavailable when all lanes are lost (LANES_LOST), time is up (DEADLINE_EXCEEDED), the catalog is
+        away (UNAVAILABLE) or a lane is behind what the consistency asks (CONSISTENCY_TIMEOUT). A single lane's failure
+        is no error: see `degraded`.
         """
         wire.check_text(request.cue, "cue", MAX_CUE_BYTES)
         timings = Timings(arrived)
@@ -64,7 +64,8 @@ class RecallService:
 
         pending = await self._pending(project, request)
         way = route(request)
-        question = await self._question(project, request, way.top_n)
+        positions = await self._horizon.positions(project, request.consistency, request.position)
+        question = Question(project, request.cue, request.subject, way.top_n, positions)
         gather_by = arrived + GATHER_SHARE * budget_s
         gathered, grounding = await both(
             gather(self._bus, question, gather_by),
@@ -120,9 +121,3 @@ class RecallService:
         if not pending.records:
             await self._horizon.check_project(project)
         return pending
-
-    async def _question(self, project: str, request: RecallRequest, top_n: int) -> Question:
-        positions = self._horizon.anywhere
-        if request.consistency == "ReadAfterWrite":
-            positions = await self._horizon.required(project, request.position)
-        return Question(project, request.cue, request.subject, top_n, positions)

@@ -17,7 +17,7 @@ from orchestrator.evidence import lane_scores
 from orchestrator.expansion import Walked
 from orchestrator.fusion import Candidate
 from orchestrator.gather import Gathered, Question
-from orchestrator.narrowing import standing, storage_tier
+from orchestrator.narrowing import storage_tier
 from orchestrator.session import boost
 from orchestrator.signals import hops_of, scores_of
 from orchestrator.together import both
@@ -98,7 +98,7 @@ class Scorer:
 
     def _reaches(self, row: Row) -> bool:
         terms = self._terms
-        return standing(row, terms.at) and (terms.cold or storage_tier(row, terms.at) != "cold")
+        return row.stands(terms.at) and (terms.cold or storage_tier(row, terms.at) != "cold")
 
     async def texts_of(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Row]:
         """Whole rows of those that still stand."""
@@ -106,7 +106,7 @@ class Scorer:
         if missing:
             question = self._question
             found = await self._catalog.hydrate(question.project, missing, question.positions, self._texts_by)
-            self.seen.texts |= {one: row for one, row in found.items() if standing(row, self._terms.at)}
+            self.seen.texts |= {one: row for one, row in found.items() if row.stands(self._terms.at)}
         return {one: self.seen.texts[one] for one in ids if one in self.seen.texts}
 
     async def _rows(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Row]:

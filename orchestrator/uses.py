@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from contracts.base import MemoryId, now
 from contracts.errors import ErrorCode, NotFound
-from contracts.memory import shard_of
+from contracts.memory import by_shard, shard_of
 from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, Use
 from contracts.stores import Uses
 from orchestrator.afterwards import Afterwards
@@ -33,6 +33,7 @@ def successful(reply: QueryReply) -> list[MemoryId]:
 class UsesService:
     def __init__(self, uses: Uses, catalog: Catalog, horizon: Horizon, afterwards: Afterwards) -> None:
         self._uses, self._catalog, self._horizon, self._afterwards = uses, catalog, horizon, afterwards
+        self._shards = len(horizon.anywhere)
 
     def returned(self, project: str, ids: Sequence[MemoryId]) -> None:
         """A reply holds these. Told after the reply has left; that the stream is away is no caller's trouble."""
@@ -40,7 +41,7 @@ class UsesService:
             at, part = now(), tuple(ids[:MOST_RETURNED])
 
             async def tell() -> None:
-                for shard, own in self._by_shard(part).items():
+                for shard, own in by_shard(part, self._shards).items():
                     await self._uses.tell(project, shard, Use(ids=tuple(own), at=at))
 
             self._afterwards.soon(tell)
@@ -58,13 +59,7 @@ class UsesService:
         if row is None or row.tombstone:
             raise NotFound(ErrorCode.MEMORY_NOT_FOUND, "no such memory", id=request.id)
         count = USEFUL if request.useful else NOT_USEFUL
-        [shard] = self._by_shard([request.id])
-        await self._uses.tell(project, shard, Use(ids=(request.id,), count=count, at=now()))
+        await self._uses.tell(
+            project, shard_of(request.id, self._shards), Use(ids=(request.id,), count=count, at=now())
+        )
         return FeedbackReply(id=request.id, counted=count)
-
-    def _by_shard(self, ids: Sequence[MemoryId]) -> dict[int, list[MemoryId]]:
-        shards = len(self._horizon.anywhere)
-        parts: dict[int, list[MemoryId]] = {}
-        for memory_id in ids:
-            parts.setdefault(shard_of(memory_id, shards), []).append(memory_id)
-        return parts

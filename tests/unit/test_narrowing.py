@@ -13,7 +13,7 @@ from contracts import wire
 from contracts.catalog import Row
 from contracts.memory import MemoryKind, Tombstone, derive_id
 from contracts.query import QueryFilters
-from orchestrator.narrowing import GIVES_WAY, narrow, refusing, standing, storage_tier
+from orchestrator.narrowing import GIVES_WAY, narrow, refusing, storage_tier
 
 AT = datetime(2026, 4, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -69,7 +69,7 @@ def test_tiers_and_summaries() -> None:
     ],
 )
 def test_standing(fields: dict[str, Any], stands: bool) -> None:
-    assert standing(row("a", **fields), AT) is stands
+    assert row("a", **fields).stands(AT) is stands
 
 
 def test_enough_is_left_alone() -> None:

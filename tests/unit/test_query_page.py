@@ -36,8 +36,8 @@ class Ready:
 
     async def check_project(self, project: str) -> None: ...
 
-    async def required(self, project: str, position: int | None) -> list[int]:
-        return [9]
+    async def positions(self, project: str, consistency: str, position: int | None = None) -> list[int]:
+        return [9] if consistency == "ReadAfterWrite" else [0]
 
 
 class Store:

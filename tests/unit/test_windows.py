@@ -27,6 +27,9 @@ class Ready:
 
     async def check_project(self, project: str) -> None: ...
 
+    async def positions(self, project: str, consistency: str, position: int | None = None) -> list[int]:
+        return [0]
+
 
 class CatalogBus(FakeBus):
     """A catalog that knows every id; `semantic` are of that kind, the rest are Episodic."""

@@ -12,7 +12,7 @@ import orjson
 from contracts.base import Instant, MemoryId, Position, epoch_ms, now
 from contracts.catalog import Claim, ClaimsRequest, ListRequest, MatchRequest, Moment, NeighboursRequest, Row
 from contracts.memory import MemoryRecord
-from contracts.names import normalise, phrase
+from contracts.names import normalise
 from contracts.ports import Entry
 from contracts.stores import Told
 from workers.catalog.claims import When, claims_asked
@@ -208,9 +208,7 @@ def _claims(record: MemoryRecord) -> Iterator[_ClaimRow]:
         yield _ClaimRow(
             number,
             one.slot,
-            normalise(one.subject),
-            phrase(one.predicate),
-            normalise(one.object),
+            *one.triple,
             one.kind.single_valued,
             epoch_ms(one.valid_from) if one.valid_from else at,
             one.valid_from is not None,
@@ -221,8 +219,7 @@ def _claims(record: MemoryRecord) -> Iterator[_ClaimRow]:
     for number, retired in enumerate(record.retired):
         yield _ClaimRow(number, retired.slot, "", "", "", True, epoch_ms(retired.since), False, None, 0.0, False)
     for number, link in enumerate(record.relations, 1):
-        names = normalise(link.source), phrase(link.type), normalise(link.target)
-        yield _ClaimRow(-number, "", *names, False, at, False, None, record.confidence, record.live)
+        yield _ClaimRow(-number, "", *link.triple, False, at, False, None, record.confidence, record.live)
 
 
 def _filters(project: str, request: ListRequest) -> tuple[list[str], list[Any]]:

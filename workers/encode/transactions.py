@@ -27,6 +27,8 @@ from contracts.txn import (
     CommitReply,
     EndRequest,
     Step,
+    txn_closed,
+    txn_not_found,
 )
 from workers.encode.writer import ATTEMPTS, MemoryWriter, tombstoned
 
@@ -85,7 +87,7 @@ class Transactor:
             if last.state == "committed":
                 return CommitReply(txn_id=txn_id, operations_applied=last.number, position=last.position)
             if last.state != "committing":
-                _check_open(txn_id, last)
+                last.check_open(txn_id)
                 last = _bare(last, state="committing")
                 try:
                     at = await self._transactions.append(project, txn_id, last, at)
@@ -106,7 +108,7 @@ class Transactor:
         for _ in range(ATTEMPTS):
             at, last = await self._last(project, request.txn_id)
             if last.state in ("committing", "committed"):
-                raise _closed(request.txn_id, last.state)
+                raise txn_closed(request.txn_id, last.state)
             if last.state == "open":
                 try:
                     await self._transactions.append(project, request.txn_id, _bare(last, state="aborted"), at)
@@ -183,12 +185,12 @@ class Transactor:
     async def _last(self, project: str, txn_id: str) -> tuple[Position, Step]:
         found = await self._transactions.last(project, txn_id)
         if found is None:
-            raise NotFound(ErrorCode.TXN_NOT_FOUND, "no such transaction in this project", txn_id=txn_id)
+            raise txn_not_found(txn_id)
         return found
 
     async def _open(self, project: str, txn_id: str) -> tuple[Position, Step]:
         at, last = await self._last(project, txn_id)
-        _check_open(txn_id, last)
+        last.check_open(txn_id)
         return at, last
 
 
@@ -213,17 +215,6 @@ def _is_hard(state: MemoryRecord) -> bool:
 def _bare(last: Step, **changes: object) -> Step:
     """The step after `last` that carries no operation."""
     return last.model_copy(update={"record": None, "forget": None, **changes})
-
-
-def _check_open(txn_id: str, last: Step) -> None:
-    if last.state != "open":
-        raise _closed(txn_id, last.state)
-    if last.expires_at <= now():
-        raise Conflict(ErrorCode.TXN_TIMEOUT, "the transaction expired", txn_id=txn_id)
-
-
-def _closed(txn_id: str, state: str) -> Conflict:
-    return Conflict(ErrorCode.TXN_CLOSED, f"the transaction is {state}", txn_id=txn_id, state=state)
 
 
 def _contended(txn_id: str) -> Unavailable:
