@@ -76,25 +76,35 @@ class Floor:
         await self._lexical.search(LaneQuery(project=PROJECT, cue=cue))
 
 
+def cues_of(corpus: list[str], count: int, seed: int = 11) -> list[str]:
+    """Seven words out of the middle of a text, the same for the same seed."""
+    rng = random.Random(seed)
+    return [" ".join(rng.choice(corpus).split()[3:10]) for _ in range(count)]
+
+
+async def fill(memory: MemoryClient, corpus: list[str]) -> float:
+    """Encode all texts through the service, 48 at once. Returns texts a second."""
+    limiter = anyio.CapacityLimiter(48)
+
+    async def encode(text: str) -> None:
+        async with limiter:
+            await memory.encode(text)
+
+    started = time.monotonic()
+    async with anyio.create_task_group() as tasks:
+        for text in corpus:
+            tasks.start_soon(encode, text)
+    return len(corpus) / (time.monotonic() - started)
+
+
 async def run(url: str, folder: Path, memories: int, engine: str, cues: int) -> None:
     corpus = texts(memories)
     floor = Floor(folder / "floor", engine)
     raw = await floor.fill(corpus)
-    rng = random.Random(11)
-    asked = [" ".join(rng.choice(corpus).split()[3:10]) for _ in range(cues)]
+    asked = cues_of(corpus, cues)
     times: dict[str, list[float]] = defaultdict(list)
     async with MemoryClient(url, project=PROJECT, timeout_s=60) as memory:
-        limiter = anyio.CapacityLimiter(48)
-
-        async def encode(text: str) -> None:
-            async with limiter:
-                await memory.encode(text)
-
-        started = time.monotonic()
-        async with anyio.create_task_group() as tasks:
-            for text in corpus:
-                tasks.start_soon(encode, text)
-        rate = memories / (time.monotonic() - started)
+        rate = await fill(memory, corpus)
         await memory.recall("warm up", consistency="ReadAfterWrite", deadline_ms=60_000)
         for cue in asked:
             started = time.perf_counter()

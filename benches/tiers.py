@@ -9,7 +9,6 @@ processes over NATS. All over the same texts, the queries in turn: floor, low, m
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 import tempfile
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import anyio
 
-from benches.speed import PROJECT, Floor, texts
+from benches.speed import PROJECT, Floor, cues_of, fill, texts
 from contracts.client import MemoryClient
 from contracts.lanes import LaneQuery
 from contracts.memory import pack_vector
@@ -39,19 +38,10 @@ async def run(url: str, folder: Path, memories: int, engine: str, cues: int) -> 
     corpus = texts(memories)
     floor = VectorFloor(folder / "floor", engine)
     await floor.fill(corpus)
-    rng = random.Random(11)
-    asked = [" ".join(rng.choice(corpus).split()[3:10]) for _ in range(cues)]
+    asked = cues_of(corpus, cues)
     times: dict[str, list[float]] = defaultdict(list)
     async with MemoryClient(url, project=PROJECT, timeout_s=60) as memory:
-        limiter = anyio.CapacityLimiter(48)
-
-        async def encode(text: str) -> None:
-            async with limiter:
-                await memory.encode(text)
-
-        async with anyio.create_task_group() as tasks:
-            for text in corpus:
-                tasks.start_soon(encode, text)
+        await fill(memory, corpus)
         for tier in TIERS:
             await memory.query("warm up", computation_tier=tier, consistency="ReadAfterWrite", deadline_ms=60_000)
         for cue in asked:

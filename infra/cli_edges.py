@@ -12,7 +12,7 @@ from rich.markup import escape
 from contracts.base import MEMORY_ID_PATTERN
 from contracts.edges import Evidence, LinkReply, PlanReply, PlanStep, ReasonReply
 from contracts.memory import EdgeKind
-from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, call, show
+from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, AsJson, ProjectName, Url, call, given, show
 from infra.cli_render import console
 
 Source = Annotated[str, typer.Argument(help="The id of the memory where the edge begins.")]
@@ -85,8 +85,7 @@ def plan(
         "budget_ms": budget_ms,
         "consistency": consistency,
     }
-    fields |= {"edge_kinds": tuple(kinds)} if kinds else {}
-    fields |= {"session": session} if session is not None else {}
+    fields |= given(session=session, edge_kinds=tuple(kinds) if kinds else None)
     reply = call(nats, project, lambda memory: memory.plan(_place(start), _place(goal), **fields))
     show(reply, as_json, lambda: _planned(reply))
 
@@ -114,7 +113,7 @@ def reason(
         "budget_ms": budget_ms,
         "consistency": consistency,
     }
-    fields |= {"session": session} if session is not None else {}
+    fields |= given(session=session)
     reply = call(nats, project, lambda memory: memory.reason(_place(claim), **fields))
     show(reply, as_json, lambda: _reasoned(reply))
 

@@ -12,22 +12,22 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import api
-from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 from nats.js.errors import Error as JetStreamError
+from nats.js.errors import NotFoundError
 from pydantic import ValidationError
 
 from contracts import subjects, wire
 from contracts.base import MemoryId, Position
-from contracts.errors import ErrorCode, InvalidRequest, Unavailable
+from contracts.errors import ErrorCode, Unavailable
 from contracts.memory import MemoryRecord, shard_of
-from contracts.ports import Batch, Entry, PayloadTooLarge, WrongPosition
+from contracts.ports import Batch, Entry, WrongPosition
+from infra.nats_append import WRONG_LAST_SEQUENCE, append, expecting
 from infra.nats_bus import NatsBus
 from infra.nats_follow import follow_stream
 from infra.settings import Log as LogSettings
 
 logger = structlog.get_logger()
 
-WRONG_LAST_SEQUENCE = 10071
 ACK_TIMEOUT_S = 5.0
 
 
@@ -41,15 +41,7 @@ class JetStreamLog:
 
     async def append(self, record: MemoryRecord, expected: Position) -> Position:
         subject, data, headers = self._message(record, expected)
-        try:
-            ack = await self._js.publish(subject, data, stream=subjects.LOG_STREAM, headers=headers)
-        except APIError as error:
-            if error.err_code == WRONG_LAST_SEQUENCE:
-                raise WrongPosition from None
-            raise Unavailable(ErrorCode.UNAVAILABLE, "the log refused the record", reason=error.description) from None
-        except (TimeoutError, nats.errors.Error, NoStreamResponseError) as error:
-            raise Unavailable(ErrorCode.UNAVAILABLE, "the log did not acknowledge", reason=str(error)) from None
-        return ack.seq
+        return await append(self._js, subjects.LOG_STREAM, "the log", subject, data, headers)
 
     async def append_all(self, records: Sequence[tuple[MemoryRecord, Position]]) -> Position:
         """One atomic batch: the server holds the messages back until the last one, and checks them all then."""
@@ -111,12 +103,8 @@ class JetStreamLog:
 
     def _message(self, record: MemoryRecord, expected: Position) -> tuple[str, bytes, dict[str, str]]:
         """Subject, body and headers of a record. Raises InvalidRequest (PAYLOAD_TOO_LARGE)."""
-        headers = {"Nats-Expected-Last-Subject-Sequence": str(expected)}
         data = wire.encode(record)
-        try:
-            self._bus.check_size(data, headers)
-        except PayloadTooLarge as error:
-            raise InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"the memory is too large: {error}") from None
+        headers = expecting(self._bus, data, expected)
         return subjects.log(record.project, record.shard, record.id), data, headers
 
     def _subject(self, project: str, memory_id: MemoryId) -> str:

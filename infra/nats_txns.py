@@ -6,16 +6,15 @@ import orjson
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 from nats.js.errors import Error as JetStreamError
+from nats.js.errors import NotFoundError
 
 from contracts import subjects, wire
 from contracts.base import Position
-from contracts.errors import ErrorCode, InvalidRequest, Unavailable
-from contracts.ports import PayloadTooLarge, WrongPosition
+from contracts.errors import ErrorCode, Unavailable
 from contracts.txn import Step
+from infra.nats_append import append, expecting
 from infra.nats_bus import NatsBus
-from infra.nats_log import WRONG_LAST_SEQUENCE
 
 TIMEOUT_S = 5.0
 #: Status of the message that ends a batch of a direct get.
@@ -40,22 +39,10 @@ class StreamTransactions:
         return message.seq or 0, Step.model_validate_json(message.data or b"")
 
     async def append(self, project: str, txn_id: str, step: Step, expected: Position) -> Position:
-        headers = {"Nats-Expected-Last-Subject-Sequence": str(expected)}
         data = wire.encode(step)
-        try:
-            self._bus.check_size(data, headers)
-            ack = await self._js.publish(
-                subjects.txn(project, txn_id), data, stream=subjects.TXN_STREAM, headers=headers
-            )
-        except PayloadTooLarge as error:
-            raise InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"the memory is too large: {error}") from None
-        except APIError as error:
-            if error.err_code == WRONG_LAST_SEQUENCE:
-                raise WrongPosition from None
-            raise _away(error) from None
-        except (TimeoutError, NatsError, NoStreamResponseError) as error:
-            raise _away(error) from None
-        return ack.seq
+        headers = expecting(self._bus, data, expected)
+        subject = subjects.txn(project, txn_id)
+        return await append(self._js, subjects.TXN_STREAM, "the transactions' stream", subject, data, headers)
 
     async def steps(self, project: str, txn_id: str) -> list[Step]:
         """Read in batches of one request each, from the last one back to none."""

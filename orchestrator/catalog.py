@@ -23,7 +23,7 @@ from contracts.catalog import (
     Row,
 )
 from contracts.errors import ErrorCode, Unavailable
-from contracts.memory import by_shard, shard_of
+from contracts.memory import by_shard
 from contracts.ports import Bus, BusFault
 from orchestrator.together import all_of
 
@@ -64,9 +64,7 @@ class Catalog:
         found: list[tuple[int, MemoryId]] = []
 
         async def ask(shard: int) -> None:
-            left_ms = (deadline - time.monotonic()) * 1000 - TRAVEL_MS
-            part = request.model_copy(update={"min_position": positions[shard], "remaining_ms": left_ms})
-            reply = await self._request(shard, "match", part, MatchReply, deadline)
+            reply = await self._timed(shard, "match", request, MatchReply, positions[shard], deadline)
             found.extend((-at, memory_id) for memory_id, at in zip(reply.ids, reply.at, strict=True))
 
         await all_of([partial(ask, shard) for shard in range(self._shards)])
@@ -103,9 +101,7 @@ class Catalog:
             return earlier == (request.direction == "after")
 
         async def ask(shard: int) -> None:
-            left_ms = (deadline - time.monotonic()) * 1000 - TRAVEL_MS
-            part = request.model_copy(update={"min_position": positions[shard], "remaining_ms": left_ms})
-            reply = await self._request(shard, "neighbours", part, NeighboursReply, deadline)
+            reply = await self._timed(shard, "neighbours", request, NeighboursReply, positions[shard], deadline)
             for moment, found in zip(request.moments, reply.found, strict=True):
                 best = nearest.get(moment.id)
                 if found and (best is None or nearer(found, best)):
@@ -118,27 +114,27 @@ class Catalog:
         self, request: HydrateRequest, positions: Sequence[Position], deadline: float
     ) -> dict[MemoryId, Row]:
         rows: dict[MemoryId, Row] = {}
-        await all_of(
-            [
-                partial(
-                    self._shard, request.model_copy(update={"min_position": positions[shard]}), part, deadline, rows
-                )
-                for shard, part in by_shard(request.ids, self._shards).items()
-            ]
-        )
+
+        async def ask(shard: int, ids: list[MemoryId]) -> None:
+            while ids:
+                part = request.model_copy(update={"ids": tuple(ids)})
+                reply = await self._timed(shard, "hydrate", part, HydrateReply, positions[shard], deadline)
+                rows.update((row.id, row) for row in reply.rows)
+                if not reply.more:
+                    return
+                ids = ids[ids.index(reply.rows[-1].id) + 1 :]
+
+        parts = by_shard(request.ids, self._shards)
+        await all_of([partial(ask, shard, ids) for shard, ids in parts.items()])
         return rows
 
-    async def _shard(
-        self, request: HydrateRequest, ids: list[MemoryId], deadline: float, rows: dict[MemoryId, Row]
-    ) -> None:
-        while ids:
-            left = deadline - time.monotonic()
-            part = request.model_copy(update={"ids": tuple(ids), "remaining_ms": left * 1000 - TRAVEL_MS})
-            reply = await self._request(shard_of(ids[0], self._shards), "hydrate", part, HydrateReply, deadline)
-            rows.update((row.id, row) for row in reply.rows)
-            if not reply.more:
-                return
-            ids = ids[ids.index(reply.rows[-1].id) + 1 :]
+    async def _timed(
+        self, shard: int, op: str, request: BaseModel, reply: type[R], position: Position, deadline: float
+    ) -> R:
+        """Ask a shard that has applied `position`; one that has not in time says so itself."""
+        left_ms = (deadline - time.monotonic()) * 1000 - TRAVEL_MS
+        part = request.model_copy(update={"min_position": position, "remaining_ms": left_ms})
+        return await self._request(shard, op, part, reply, deadline)
 
     async def _request(self, shard: int, op: str, request: BaseModel, reply: type[R], deadline: float) -> R:
         left = max(deadline - time.monotonic(), 0.001)

@@ -64,7 +64,7 @@ async def gather(bus: Bus, question: Question, deadline: float, lanes: Collectio
 
 async def _semantic(bus: Bus, question: Question, deadline: float, gathered: Gathered, started: float) -> None:
     try:
-        gathered.vector = await _embed(bus, question.cue, deadline)
+        [gathered.vector] = await embed_cues(bus, [question.cue], deadline)
     except Exception as error:
         gathered.lists[Lane.SEMANTIC] = []
         gathered.outcomes[Lane.SEMANTIC] = LaneOutcome(
@@ -74,10 +74,11 @@ async def _semantic(bus: Bus, question: Question, deadline: float, gathered: Gat
     await _ask_lane(bus, Lane.SEMANTIC, question, deadline, gathered, started)
 
 
-async def _embed(bus: Bus, cue: str, deadline: float) -> str:
+async def embed_cues(bus: Bus, cues: Sequence[str], deadline: float) -> Sequence[str]:
+    """Their packed vectors. Raises BusFault, MemlaneError, ValueError for an unreadable reply."""
     left = deadline - time.monotonic()
-    request = EmbedRequest(texts=(cue,), purpose="cue", remaining_ms=left * 1000 - TRAVEL_MS)
-    return wire.decode_reply(EmbedReply, await bus.request(subjects.EMBED, wire.encode(request), left)).vectors[0]
+    request = EmbedRequest(texts=tuple(cues), purpose="cue", remaining_ms=left * 1000 - TRAVEL_MS)
+    return wire.decode_reply(EmbedReply, await bus.request(subjects.EMBED, wire.encode(request), left)).vectors
 
 
 async def _ask_lane(

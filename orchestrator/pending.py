@@ -109,20 +109,19 @@ async def pending_evidence(
 ) -> dict[MemoryId, Evidence]:
     """What each pending memory's evidence would be once committed: cosine to the cue of its best vector, and what the
     lexical lane says of its text. Without the cue's vector, or the lane, that part is 0."""
-    records = list(pending.records.values())
-    texts = tuple(record.text for record in records)
-    verdicts: Sequence[tuple[float, bool]] = [(0.0, False)] * len(records)
+    texts = tuple(record.text for record in pending.records.values())
+    verdicts = dict.fromkeys(pending.records, (0.0, False))
     left = deadline - time.monotonic()
     query = ScoreQuery(project=project, cue=cue, texts=texts, remaining_ms=left * 1000)
     try:
         data = await bus.request(subjects.lane(Lane.LEXICAL, 0, "score"), wire.encode(query), left)
         reply = wire.decode_reply(ScoreReply, data)
-        verdicts = list(zip(reply.evidence, reply.confirmed, strict=True))[-len(records) :]
+        verdicts |= zip(pending.records, zip(reply.evidence, reply.confirmed, strict=True), strict=True)
     except (BusFault, MemlaneError, ValueError):
         pass  # as with any evidence: what is not known admits nobody
     return {
-        record.id: Evidence(cosine=_cosine(gathered.vector, record), coverage=coverage, exact=exact)
-        for record, (coverage, exact) in zip(records, verdicts, strict=True)
+        memory_id: Evidence(_cosine(gathered.vector, pending.records[memory_id]), coverage, exact)
+        for memory_id, (coverage, exact) in verdicts.items()
     }
 
 

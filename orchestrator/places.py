@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from contracts import subjects, wire
+from contracts import wire
 from contracts.base import MAX_CUE_BYTES, MemoryId
 from contracts.edges import Place
 from contracts.errors import ErrorCode, Unavailable
 from contracts.lanes import Lane, LaneReply, LaneStatus
 from contracts.ports import Bus, BusFault
-from contracts.work import EmbedReply, EmbedRequest
-from orchestrator.gather import Question, ask_shard, merge
+from orchestrator.gather import Question, ask_shard, embed_cues, merge
 from orchestrator.neighbourhood import Neighbourhood
 from orchestrator.together import all_of
 
@@ -92,12 +90,9 @@ class Places:
         return reply
 
     async def _embed(self, texts: Sequence[str], around: Neighbourhood) -> Sequence[str]:
-        left = max(around.scope.deadline - time.monotonic(), 0.001)
-        request = EmbedRequest(texts=tuple(texts), purpose="cue", remaining_ms=left * 1000)
         try:
-            data = await self._bus.request(subjects.EMBED, wire.encode(request), left)
+            return await embed_cues(self._bus, texts, around.scope.deadline)
         except BusFault as fault:
             raise Unavailable(
                 ErrorCode.UNAVAILABLE, "the embed role did not answer", fault=type(fault).__name__
             ) from None
-        return wire.decode_reply(EmbedReply, data).vectors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -25,6 +25,7 @@ from contracts.errors import (
 from contracts.verbs import VERBS
 from infra import http_names, http_openapi
 from infra.http import MAX_BODY_BYTES, application
+from tests.unit.test_asyncapi import refs
 
 SEED = {
     "query": "MFA login issues",
@@ -213,13 +214,3 @@ async def test_the_openapi_document_is_whole(door: httpx2.AsyncClient) -> None:
     add = document["components"]["schemas"]["HttpEncodeRequest"]
     assert add["additionalProperties"] is False
     assert {"text", "content", "importance", "ttl_minutes"} <= set(add["properties"])
-
-
-def refs(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("$ref"), str):
-            yield value["$ref"]
-        value = list(value.values())
-    if isinstance(value, list):
-        for part in value:
-            yield from refs(part)
