@@ -28,6 +28,7 @@ from infra.cli_common import (
     show,
     write_file,
 )
+from infra.cli_eval import evaluate
 from infra.cli_graph import graph
 from infra.cli_http import http
 from infra.cli_usage import usage
@@ -183,6 +184,7 @@ def asyncapi(
 app.command()(graph)
 app.command()(usage)
 app.command()(http)
+app.command(name="eval")(evaluate)
 cli_memory.add_to(app)
 cli_edges.add_to(app)
 cli_query.add_to(app)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -20,6 +20,8 @@ from infra.readers import read_each
 #: Encodes in flight: enough that the embedder's batches are full.
 IN_FLIGHT = 48
 RETRIES = 3
+
+R = TypeVar("R")
 
 
 @dataclass
@@ -92,24 +94,22 @@ async def _store(client: MemoryClient, request: EncodeRequest, queue: bool, repo
         await client.ingest(request)
         report.stored += 1
         return
-    async for attempt in _attempts():
+    reply = await patiently(lambda: client.call("encode", request, EncodeReply))
+    report.deduplicated += reply.deduplicated
+    report.stored += not reply.deduplicated
+    report.last_position = max(report.last_position, reply.position)
+
+
+async def patiently(call: Callable[[], Awaitable[R]]) -> R:
+    """The call's reply, asked for again where an error says that this may help. Raises the last one."""
+    for attempt in range(RETRIES):
         try:
-            reply = await client.call("encode", request, EncodeReply)
+            return await call()
         except MemlaneError as error:
-            if not error.retryable or attempt == RETRIES:
+            if not error.retryable:
                 raise
-        else:
-            report.deduplicated += reply.deduplicated
-            report.stored += not reply.deduplicated
-            report.last_position = max(report.last_position, reply.position)
-            return
-
-
-async def _attempts() -> AsyncIterator[int]:
-    for attempt in range(RETRIES + 1):
-        if attempt:
-            await anyio.sleep(0.5 * 2**attempt)
-        yield attempt
+        await anyio.sleep(2**attempt)
+    return await call()
 
 
 def _fail(report: Report, place: str, error: MemlaneError) -> None:

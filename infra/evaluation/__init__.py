@@ -1,0 +1,1 @@
+"""Quality on sets of questions with known evidence: what `memlane eval` runs."""
