@@ -205,6 +205,20 @@ class NeighboursReply(LaxMessage):
     position: Position
 
 
+class BesideRequest(LaxMessage):
+    """Which memories stand up to `reach` places beside these in their sessions? Any shard's catalog knows of all."""
+
+    project: Project
+    ids: tuple[MemoryId, ...]
+    reach: int = 2
+
+
+class BesideReply(LaxMessage):
+    """`found[i]` has the neighbours of the request's id i: ids, and how many places after (+) or before (-) it."""
+
+    found: tuple[tuple[tuple[MemoryId, int], ...], ...]
+
+
 class ListRequest(Message):
     """Enumerate memories by creation time. The cursor belongs to its filters: with others it is STALE_CURSOR."""
 

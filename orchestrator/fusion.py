@@ -17,6 +17,10 @@ RRF_K = 60
 #: A lane that scores more memories than this alike has not ordered them: such a vote shows in the provenance and adds
 #: nothing to the sum. Else one name that half of a project mentions would lift an arbitrary half.
 MOST_TIED = 20
+#: Of the context list, beside the lanes' weights of about 1: it holds what two lanes say, in degrees and not in ranks,
+#: and leads wherever it speaks clearly. Measured in infra/DECISIONS.md.
+CONTEXT_WEIGHT = 32.0
+NO_CONTEXT: Mapping[MemoryId, float] = {}
 
 
 class Hit(NamedTuple):
@@ -58,10 +62,13 @@ class Candidate:
 
 
 def reciprocal_rank_fusion(
-    lists: Mapping[Lane, Sequence[Hit]], weights: Mapping[Lane, float], k: int = RRF_K
+    lists: Mapping[Lane, Sequence[Hit]],
+    weights: Mapping[Lane, float],
+    k: int = RRF_K,
+    context: Mapping[MemoryId, float] = NO_CONTEXT,
 ) -> list[Candidate]:
     """``score(d) = Σ w / (k + rank(d))``, best first; ties by best rank, then id, so that the order of arrival, of
-    shards and of hashing never shows.
+    shards and of hashing never shows. `context` scores memories with their neighbours': one more list.
 
     An item stands for its source memories. Memories that a lane scores alike share the last of their ranks, and more
     than `MOST_TIED` of them count for nothing.
@@ -70,15 +77,14 @@ def reciprocal_rank_fusion(
     for lane, hits in lists.items():
         for memory_id, vote in _vote(hits).items():
             votes[memory_id][lane] = vote
-    candidates = [
-        Candidate(
-            memory_id,
-            # exact: a plain sum's last bit depends on which lane came first, and with it the order of ties
-            math.fsum(weights[lane] * vote.reciprocal(k) for lane, vote in by_lane.items()),
-            by_lane,
-        )
-        for memory_id, by_lane in votes.items()
-    ]
+    ranks, alike = _ranked(context)
+    candidates = []
+    for memory_id in dict.fromkeys([*votes, *context]):
+        parts = [weights[lane] * vote.reciprocal(k) for lane, vote in votes[memory_id].items()]
+        if memory_id in context and alike[context[memory_id]] <= MOST_TIED:
+            parts.append(CONTEXT_WEIGHT / (k + ranks[context[memory_id]]))
+        # exact: a plain sum's last bit depends on which lane came first, and with it the order of ties
+        candidates.append(Candidate(memory_id, math.fsum(parts), votes[memory_id]))
     return sorted(candidates, key=order)
 
 
@@ -87,15 +93,20 @@ def order(candidate: Candidate) -> tuple[float, int, MemoryId]:
     return (-candidate.score, candidate.best_rank, candidate.id)
 
 
+def _ranked(best: Mapping[MemoryId, float]) -> tuple[dict[float, int], Counter[float]]:
+    """Of each score: the last of the ranks that memories of that score share, and how many they are."""
+    alike = Counter(best.values())
+    scores = sorted(alike, reverse=True)
+    return dict(zip(scores, accumulate(alike[score] for score in scores), strict=True)), alike
+
+
 def _vote(hits: Sequence[Hit]) -> dict[MemoryId, LaneVote]:
     found: dict[MemoryId, list[Hit]] = defaultdict(list)
     for hit in hits:
         for memory_id in hit.sources:
             found[memory_id].append(hit)
     best = {memory_id: max(hit.score for hit in its) for memory_id, its in found.items()}
-    alike = Counter(best.values())
-    scores = sorted(alike, reverse=True)
-    last_rank = dict(zip(scores, accumulate(alike[score] for score in scores), strict=True))
+    last_rank, alike = _ranked(best)
     return {
         memory_id: LaneVote(
             rank=last_rank[best[memory_id]],

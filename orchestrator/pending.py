@@ -19,7 +19,7 @@ from contracts.names import normalise
 from contracts.ports import Bus, BusFault
 from contracts.stores import Transactions
 from contracts.txn import txn_not_found
-from orchestrator.fusion import RRF_K, Candidate
+from orchestrator.fusion import CONTEXT_WEIGHT, RRF_K, Candidate
 from orchestrator.gather import Gathered
 from orchestrator.grounding import Grounding
 from orchestrator.membership import Evidence
@@ -128,10 +128,11 @@ async def pending_evidence(
 def pending_candidates(
     pending: Pending, evidence: Mapping[MemoryId, Evidence], gathered: Gathered, weight: float
 ) -> list[Candidate]:
-    """Each pending memory with the score that the semantic lane would have given it: where its cosine ranks."""
+    """Each pending memory with the score that the semantic lane and the context would have given it: where its cosine
+    ranks."""
     cosines = [hit.score for hit in gathered.lists.get(Lane.SEMANTIC, [])]
     return [
-        Candidate(one, weight / (RRF_K + 1 + sum(score > evidence[one].cosine for score in cosines)))
+        Candidate(one, (weight + CONTEXT_WEIGHT) / (RRF_K + 1 + sum(score > evidence[one].cosine for score in cosines)))
         for one in pending.records
     ]
 

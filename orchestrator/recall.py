@@ -14,6 +14,7 @@ from contracts.recall import RecallReply, RecallRequest
 from contracts.stores import Transactions
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon, check_answered, check_consistency
+from orchestrator.context import blend, lift, neighbours_of, strongest
 from orchestrator.fusion import reciprocal_rank_fusion
 from orchestrator.gather import Question, gather
 from orchestrator.grounding import ground
@@ -77,7 +78,9 @@ class RecallService:
         grounding = pending.ground(grounding)
         timings.mark("gather")
 
-        pool = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
+        own = blend(gathered.lists)
+        context = lift(own, await neighbours_of(self._bus, project, strongest(own), gather_by))
+        pool = reciprocal_rank_fusion(gathered.lists, way.weights, context=context)[:POOL]
         timings.mark("fusion")
 
         look_up = LookUp(self._bus, self._catalog, self._profile, question, request, arrived + LOOK_UP_SHARE * budget_s)

@@ -8,6 +8,14 @@ CREATE INDEX IF NOT EXISTS memory_session ON memory (project, session, event, cr
     WHERE session IS NOT NULL AND live;
 CREATE INDEX IF NOT EXISTS memory_created ON memory (project, created, id);
 
+-- Where each live memory of all shards stands in its session, so that any shard knows who was said beside whom.
+CREATE TABLE IF NOT EXISTS place (
+    project TEXT NOT NULL, id TEXT NOT NULL, session TEXT NOT NULL, event INTEGER NOT NULL, created INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (project, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS place_session ON place (project, session, event, created, position, id);
+
 CREATE INDEX IF NOT EXISTS memory_event ON memory (project, event, id) WHERE live;
 
 -- Sources and tags of live memories, for queries that filter by them.

@@ -18,7 +18,7 @@ from contracts.stores import Told
 from workers.catalog.claims import When, claims_asked
 from workers.catalog.database import open_database
 from workers.catalog.matching import matching, put_labels
-from workers.catalog.sessions import neighbour
+from workers.catalog.sessions import beside, neighbour, put_place
 from workers.catalog.supersession import superseded_by
 from workers.catalog.uses import apply_uses, uses_of, uses_position
 
@@ -103,6 +103,11 @@ class CatalogStore:
                 for moment in request.moments
             ]
 
+    def beside(self, project: str, ids: Sequence[MemoryId], reach: int) -> list[list[tuple[MemoryId, int]]]:
+        """Of each memory, those up to `reach` places after and before it in its session, with how many places."""
+        with self._lock:
+            return [beside(self._db, project, memory_id, reach) for memory_id in ids]
+
     def known_names(self, project: str, names: Sequence[str]) -> dict[str, tuple[str, str]]:
         """Canonical form and type of the names that live memories mention; the oldest mention decides the form."""
         known: dict[str, tuple[str, str]] = {}
@@ -158,6 +163,7 @@ class CatalogStore:
             put_labels(db, record)
             if not record.live:
                 db.execute("DELETE FROM used WHERE project = ? AND memory = ?", key)
+        put_place(db, position, record)
         db.execute("DELETE FROM name WHERE project = ? AND memory = ?", key)
         self._apply_claims(position, record)
         if record.live:

@@ -11,6 +11,8 @@ import orjson
 from contracts import subjects, wire
 from contracts.base import Position
 from contracts.catalog import (
+    BesideReply,
+    BesideRequest,
     ClaimsReply,
     ClaimsRequest,
     HydrateRequest,
@@ -73,6 +75,7 @@ class CatalogWorker:
             "names": self._names,
             "list": self._list,
             "neighbours": self._neighbours,
+            "beside": self._beside,
             "overdue": self._overdue,
             "match": self._match,
         }
@@ -114,6 +117,11 @@ class CatalogWorker:
         position = await self._reach(request.min_position, call.arrived + request.remaining_ms / 1000)
         found = await anyio.to_thread.run_sync(self._store.neighbours, request)
         return wire.encode(NeighboursReply(found=tuple(found), position=position))
+
+    async def _beside(self, call: Call) -> bytes:
+        request = wire.decode_reply(BesideRequest, call.data)
+        found = await anyio.to_thread.run_sync(self._store.beside, request.project, request.ids, request.reach)
+        return wire.encode(BesideReply(found=tuple(map(tuple, found))))
 
     async def _reach(self, wanted: Position, deadline: float) -> Position:
         """The position applied, once it is at least `wanted`. Raises Unavailable (CONSISTENCY_TIMEOUT)."""
