@@ -30,9 +30,9 @@ class TopicsQuery(LaxMessage):
 
 
 class TopicsFound(LaxMessage):
-    """Topic i is called `labels[i]` and has `sizes[i]` members that stand. `of[j]` is the topic of the query's memory j,
-    -1 where it has none. The query vector is nearest to topic `nearest` (-1: there is none), with `likeness` as its mean
-    cosine to the members, and with `joins` as near as a memory must be to belong to it."""
+    """Topic i is called `labels[i]` and has `sizes[i]` members that stand. `of[j]` is the topic of the query's memory
+    j, -1 where it has none. The query vector is nearest to topic `nearest` (-1: there is none), with `likeness` as its
+    mean cosine to the members, and with `joins` as near as a memory must be to belong to it."""
 
     topics: tuple[TopicId, ...] = ()
     labels: tuple[str, ...] = ()

@@ -30,6 +30,7 @@ from infra.cli_common import (
 )
 from infra.cli_graph import graph
 from infra.cli_http import http
+from infra.cli_topics import topics
 from infra.cli_usage import usage
 
 app = typer.Typer(
@@ -181,6 +182,7 @@ def asyncapi(
 
 
 app.command()(graph)
+app.command()(topics)
 app.command()(usage)
 app.command()(http)
 cli_memory.add_to(app)

@@ -14,9 +14,6 @@ import numpy as np
 from contracts.base import MemoryId
 from contracts.memory import Vector, derive_id
 
-#: A vector joins the nearest cluster from this mean cosine to its members on, and two clusters merge from that mean
-#: cosine between their members on: a mean of means agrees more readily. Source: `benches/topics.py`.
-JOIN, MERGE = 0.45, 0.55
 #: Joins after which clusters are compared with each other. Counted, not timed, so that a replay merges alike.
 MERGE_EVERY = 64
 
@@ -33,15 +30,16 @@ class Near:
 
 @dataclass(slots=True)
 class Clusters:
-    """The clusters of one project. A cluster is called by the id of the memory that founded it, also after that has
-    left.
+    """The clusters of one project. A vector joins the nearest one where its mean cosine to the members is at least
+    `join_at`; two become one from a mean cosine of `merge_at` between their members on. A cluster is called by the id
+    of the memory that founded it, also after that has left.
 
     Deterministic: the same calls in the same order give the same clusters. Not safe for several threads at once.
     """
 
     dimension: int
-    join_at: float = JOIN
-    merge_at: float = MERGE
+    join_at: float
+    merge_at: float
     _members: dict[MemoryId, dict[MemoryId, Vector]] = field(default_factory=dict)
     _of: dict[MemoryId, MemoryId] = field(default_factory=dict)
     _row: dict[MemoryId, int] = field(default_factory=dict)
@@ -104,10 +102,7 @@ class Clusters:
             raise ValueError(f"a vector of shape {vector.shape}, not ({self.dimension},)")
         self.remove(memory_id)
         near = self.nearest(vector)
-        if near is not None and near.likeness >= self.join_at:
-            cluster = near.cluster
-        else:
-            cluster = self._found(memory_id)
+        cluster = near.cluster if near and near.likeness >= self.join_at else self._found(memory_id)
         self._members[cluster][memory_id] = vector
         self._of[memory_id] = cluster
         self._shift(cluster, vector)
