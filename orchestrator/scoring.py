@@ -15,7 +15,7 @@ from contracts.query import Scores, SessionState
 from contracts.topics import TopicId
 from orchestrator.catalog import Catalog
 from orchestrator.evidence import lane_scores
-from orchestrator.expansion import Walked, nearest_of
+from orchestrator.expansion import Walked, is_anchor, nearest_of
 from orchestrator.fusion import Candidate
 from orchestrator.gather import Gathered, Question
 from orchestrator.narrowing import storage_tier
@@ -100,7 +100,7 @@ class Scorer:
             both(self._evidence(Lane.SEMANTIC, fresh, gathered), self._evidence(Lane.GRAPH, fresh, gathered)),
         )
         rows = {one.id: rows[one.id] for one in fresh if one.id in rows and self._reaches(rows[one.id])}
-        self._shared |= topics.shared(_anchors(rows, gathered, near, walked))
+        self._shared |= topics.shared(self._anchors(rows, gathered, near, walked))
         for one in fresh:
             if one.id in rows:
                 topic = topics.of.get(one.id)
@@ -146,6 +146,17 @@ class Scorer:
         self._ask_topics = topics.answered
         return topics
 
+    def _anchors(
+        self, rows: Mapping[MemoryId, Row], gathered: Gathered, near: Mapping[MemoryId, float], walked: Walked
+    ) -> list[MemoryId]:
+        """The nearest memory by meaning, and those that the query names where they are few."""
+        at = self._terms.at
+        named = [one for one in rows if hops_of(near.get(one, 0.0)) == 0]
+        nearest = walked.anchor or next(
+            (one for one in nearest_of(gathered) if one in rows and is_anchor(rows[one], at)), None
+        )
+        return [*(named if len(named) <= MOST_NAMED else ()), *([nearest] if nearest else ())]
+
     def _scored(
         self,
         one: Candidate,
@@ -165,15 +176,6 @@ class Scorer:
         through = label or walked.through.get(one.id)
         lift, is_anchor = boost(terms.session, one.id), one.id == walked.anchor and not label
         return Scored(row, scores, base, lift, through, is_anchor, topic, matched)
-
-
-def _anchors(
-    rows: Mapping[MemoryId, Row], gathered: Gathered, near: Mapping[MemoryId, float], walked: Walked
-) -> list[MemoryId]:
-    """The nearest memory by meaning, and those that the query names where they are few."""
-    named = [one for one in rows if hops_of(near.get(one, 0.0)) == 0]
-    nearest = walked.anchor or next((one for one in nearest_of(gathered) if one in rows), None)
-    return [*(named if len(named) <= MOST_NAMED else ()), *([nearest] if nearest else ())]
 
 
 #: What a vote shows for a hit without a label.
