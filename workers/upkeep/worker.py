@@ -21,6 +21,10 @@ from workers.upkeep.rounds import Rounds
 logger = structlog.get_logger()
 
 
+#: The first round comes soon: what the catalogs alone know to be replaced counts until then.
+FIRST_S = 5.0
+
+
 class UpkeepWorker:
     """One process is enough; of more, each answers for topics, and one keeps house."""
 
@@ -61,9 +65,11 @@ class UpkeepWorker:
         """The schedule: a round every so often, and at once where a word of a summary is to be forgotten for good. None
         before the log is replayed: what is merely not known yet would be taken for gone."""
         await self._caught_up.wait()
+        wait_s = min(self._every_s, FIRST_S)
         while True:
-            with anyio.move_on_after(self._every_s):
+            with anyio.move_on_after(wait_s):
                 await self._wake.wait()
+            wait_s = self._every_s
             self._wake = anyio.Event()
             started = time.monotonic()
             try:
