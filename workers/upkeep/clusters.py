@@ -62,6 +62,9 @@ class Clusters:
     def __iter__(self) -> Iterator[MemoryId]:
         return iter(self._names)
 
+    def __contains__(self, cluster: MemoryId) -> bool:
+        return cluster in self._row
+
     def of(self, memory_id: MemoryId) -> MemoryId | None:
         """The cluster of a memory."""
         return self._of.get(memory_id)

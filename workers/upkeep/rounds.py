@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import anyio.lowlevel
 import structlog
 
 from contracts import subjects, wire
@@ -88,6 +89,7 @@ class Rounds:
 
     async def _round(self, topics: ProjectTopics, report: Report) -> None:
         await self._retire(topics)
+        await self._name(topics)
         with self._index.lock:
             work: Due = due(topics, self._index.min_members, now())
         for memory_id in work.strays:
@@ -107,6 +109,16 @@ class Rounds:
         at = now()
         with self._index.lock:
             topics.retire([one for one in ids if one not in rows or not rows[one].stands(at)])
+
+    async def _name(self, topics: ProjectTopics) -> None:
+        """Reckon labels ahead, so that no query waits for them."""
+        with self._index.lock:
+            named = [one for one in topics.clusters if len(topics.clusters.members(one)) >= self._index.min_members]
+        for topic in named:
+            with self._index.lock:
+                if topic in topics.clusters:
+                    topics.label(topic, now())
+            await anyio.lowlevel.checkpoint()
 
     async def _write(self, topics: ProjectTopics, writing: Writing) -> bool:
         """Write a topic's summary, the older one erased first: no word of a parent that is gone may stay."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from contracts.base import Instant, MemoryId
 from contracts.memory import EdgeKind, MemoryKind, MemoryRecord, Vector, unpack_vector
@@ -13,6 +14,8 @@ from workers.analysis import stem
 from workers.upkeep.clusters import Clusters, Near
 from workers.upkeep.labels import label_of, words_of
 
+#: A label is of so many members at most, the oldest: a hundred texts say what a topic is about.
+NAMED_AFTER = 100
 #: A summary of ours names its topic and the topic's size in its metadata; what else is Consolidated is not ours.
 TOPIC, SIZE = "topic_id", "topic_size"
 
@@ -108,7 +111,8 @@ class ProjectTopics:
         stamp = self.clusters.stamp(topic)
         kept = self._labels.get(topic)
         if kept is None or kept[0] != stamp:
-            kept = self._labels[topic] = stamp, self.label_of(self.standing(topic, at))
+            standing = (one for one in self.clusters.members(topic) if self.stands(one, at))
+            kept = self._labels[topic] = stamp, self.label_of(list(islice(standing, NAMED_AFTER)))
         return kept[1]
 
     def label_of(self, ids: Sequence[MemoryId]) -> str:
