@@ -220,7 +220,8 @@ class BesideReply(LaxMessage):
 
 
 class ListRequest(Message):
-    """Enumerate memories by creation time. The cursor belongs to its filters: with others it is STALE_CURSOR."""
+    """Enumerate memories by creation time; without `kinds`, all but upkeep's summaries. The cursor belongs to its
+    filters: with others it is STALE_CURSOR."""
 
     limit: Annotated[int, Field(ge=1, le=100)] = 50
     cursor: str | None = None

@@ -33,6 +33,7 @@ from contracts.memory import EdgeKind
 from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, QueryRequest
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, Schema, SchemaRequest, VersionedSchema
+from contracts.topics import TopicsReply, TopicsRequest
 from contracts.txn import DEFAULT_TIMEOUT_S, AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
 from contracts.usage import Metered, UsageReply, UsageRequest
 
@@ -150,6 +151,10 @@ class MemoryClient:
     async def usage(self, **fields: Any) -> UsageReply:
         """``day`` (a date, none: today) is the last of ``days`` (1 to 92)."""
         return await self.call("usage", wire.validate(UsageRequest, fields), UsageReply)
+
+    async def topics(self, **fields: Any) -> TopicsReply:
+        """The largest topics, at most ``limit`` of them."""
+        return await self.call("topics", wire.validate(TopicsRequest, fields), TopicsReply)
 
     async def link(self, source: str, kind: EdgeKind | str, target: str, weight: float = 1.0) -> LinkReply:
         fields = {"source": source, "kind": kind, "target": target, "weight": weight}

@@ -99,9 +99,9 @@ class Scores(LaxMessage):
 
 class QueryMemory(LaxMessage):
     """`score` in [0, 1] is the weighted sum of `scores` and the `session_boost`; `session` is the one in which the
-    memory was encoded. `rerank_score` is the cross-encoder's,
-    where it ran. `relaxed` names the filters that this memory does not pass. `parents` are the memories that a summary
-    was made of (tier high)."""
+    memory was encoded, `topic` the label of its topic, where it has one (not in tier low). `rerank_score` is the
+    cross-encoder's, where it ran. `relaxed` names the filters that this memory does not pass. `parents` are the
+    memories that a summary was made of (tier high)."""
 
     id: MemoryId
     text: str
@@ -115,6 +115,7 @@ class QueryMemory(LaxMessage):
     created_at: Instant
     occurred_at: Instant | None = None
     session: str | None = None
+    topic: str | None = None
     metadata: dict[str, Any] = {}
     session_boost: float = 0.0
     rerank_score: float | None = None

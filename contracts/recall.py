@@ -29,7 +29,8 @@ AnswerKind = Literal["Single", "Many", "None"]
 
 
 class RecallRequest(Message):
-    """Ask a project what it remembers about a cue. Filters are AND-combined.
+    """Ask a project what it remembers about a cue. Filters are AND-combined. Without `kinds`, all count but upkeep's
+    summaries.
 
     `as_of` asks how things stood at an instant of the world (event time), `believed_at` what the project had been told
     by then (time of writing).

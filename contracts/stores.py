@@ -122,6 +122,15 @@ class Uses(Protocol):
         ...
 
 
+class Lease(Protocol):
+    """Which process of several does what one is enough for."""
+
+    async def hold(self, name: str, holder: str) -> bool:
+        """Whether `holder` has the lease, taken or prolonged by this call for about a minute. Never raises: where the
+        store does not answer, nobody has it."""
+        ...
+
+
 class Sessions(Protocol):
     """What query sessions remember, shared by all orchestrators; forgotten when nothing was written for a while. A
     session belongs to its project. Both raise Unavailable when the store does not answer in time."""

@@ -2,11 +2,13 @@
 
 | subject                                         | who listens                   | what                             |
 |-------------------------------------------------|-------------------------------|----------------------------------|
-| memlane.v1.<project>.<verb>                     | orchestrators, encode workers | the verbs agents use             |
+| memlane.v1.<project>.<verb>                     | the role of contracts.verbs   | the verbs agents use             |
 | memlane.lane.v1.<lane>.<shard>.search / score   | that lane's replicas          | one shard of one lane            |
 | memlane.lane.v1.graph.<shard>.edges             | the graph lane's replicas     | edges of one shard's memories    |
 | memlane.catalog.v1.<shard>.<op>                 | that shard's catalogs         | hydrate, claims, names, list, …  |
 | memlane.work.v1.embed / rerank                  | embed and rerank workers      | models                           |
+| memlane.work.v1.topics                          | upkeep workers                | the topics of given memories     |
+| memlane.work.v1.summarise                       | encode workers                | store a topic's summary          |
 | memlane.log.v1.<project>.<shard>.<memory id>    | stream MEMLANE_LOG            | full state of a memory           |
 | memlane.ingest.v1.<project>                     | stream MEMLANE_INGEST         | encode requests, fire and forget |
 | memlane.txn.v1.<project>.<txn id>               | stream MEMLANE_TXN            | what a transaction has pending   |
@@ -15,6 +17,7 @@
 | key <project> of bucket MEMLANE_SCHEMAS         | orchestrators, encode workers | a project's declared schema      |
 | key <project>.<day> of bucket MEMLANE_LEDGER    | orchestrators, encode workers | what a project used on a UTC day |
 | key <project>.<hash> of bucket MEMLANE_SESSIONS | orchestrators                 | what a query session remembers   |
+| key <name> of bucket MEMLANE_LEASES             | upkeep workers                | which process acts               |
 
 Where `_` stands for the project (no project can be called that), the header X-Project-ID names it, or else it is the
 organisation's default project: `contracts.addressing`.
@@ -34,6 +37,7 @@ REQUESTS_BUCKET = "MEMLANE_REQUESTS"
 SCHEMAS_BUCKET = "MEMLANE_SCHEMAS"
 LEDGER_BUCKET = "MEMLANE_LEDGER"
 SESSIONS_BUCKET = "MEMLANE_SESSIONS"
+LEASES_BUCKET = "MEMLANE_LEASES"
 INGEST_DURABLE = "encode"
 
 LOG_SUBJECTS = "memlane.log.v1.*.*.*"
@@ -44,6 +48,8 @@ USAGE_SUBJECTS = "memlane.used.v1.*.*"
 
 EMBED = "memlane.work.v1.embed"
 RERANK = "memlane.work.v1.rerank"
+TOPICS = "memlane.work.v1.topics"
+SUMMARISE = "memlane.work.v1.summarise"
 
 
 def verb(project: str, name: str) -> str:

@@ -16,6 +16,7 @@ from contracts.graph import GraphFetchReply, GraphFetchRequest
 from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, QueryRequest
 from contracts.recall import RecallReply, RecallRequest
 from contracts.schema import DeclareReply, DeclareRequest, SchemaRequest, VersionedSchema
+from contracts.topics import TopicsReply, TopicsRequest
 from contracts.txn import AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
 from contracts.usage import UsageReply, UsageRequest
 
@@ -47,5 +48,6 @@ VERBS: dict[str, Verb] = {
     "graph_fetch": Verb(GraphFetchRequest, GraphFetchReply, "orchestrator", "Export the typed graph, page by page."),
     "schema.declare": Verb(DeclareRequest, DeclareReply, "orchestrator", "Add to the project's schema, or nothing."),
     "schema.get": Verb(SchemaRequest, VersionedSchema, "orchestrator", "The project's schema and its version."),
+    "topics": Verb(TopicsRequest, TopicsReply, "upkeep", "The project's topics, the largest first."),
     "usage": Verb(UsageRequest, UsageReply, "orchestrator", "What the project used each day, and its limits."),
 }

@@ -31,6 +31,7 @@ from infra.cli_common import (
 from infra.cli_eval import evaluate
 from infra.cli_graph import graph
 from infra.cli_http import http
+from infra.cli_topics import topics
 from infra.cli_usage import usage
 
 app = typer.Typer(
@@ -182,6 +183,7 @@ def asyncapi(
 
 
 app.command()(graph)
+app.command()(topics)
 app.command()(usage)
 app.command()(http)
 app.command(name="eval")(evaluate)

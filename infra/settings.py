@@ -95,6 +95,14 @@ class Sessions(Section):
     ttl_s: float = Field(default=1800.0, ge=1.0)  #: a query session is forgotten after so long without a query
 
 
+class Upkeep(Section):
+    enabled: bool = True  #: without it there are no topics, and summaries that are there already are left as they are
+    every_s: float = Field(default=60.0, gt=0)  #: between rounds, in which summaries follow their topics
+    min_members: int = Field(default=3, ge=2, le=1000)  #: standing memories from which on a cluster is a topic
+    join: float = Field(default=0.45, gt=0, lt=1)  #: mean cosine to a cluster's members from which on a memory joins it
+    merge: float = Field(default=0.55, gt=0, lt=1)  #: mean cosine between two clusters from which on they are one
+
+
 class Settings(Section):
     data: Path = Path(".memlane")
     replica: str = "a"  #: tells the replicas of one role apart; names their folders and durables
@@ -111,6 +119,7 @@ class Settings(Section):
     rerank: Rerank = Rerank()
     quota: Quota = Quota()
     sessions: Sessions = Sessions()
+    upkeep: Upkeep = Upkeep()
 
     def folder(self, role: str) -> Path:
         """The data folder of this replica of a role."""

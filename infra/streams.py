@@ -15,6 +15,8 @@ from infra.settings import Log, Sessions
 REQUEST_IDS_TTL_S = 30 * 86400
 #: How long a day of the ledger is kept: as far back as `usage` looks, and then some.
 LEDGER_TTL_S = (MAX_DAYS + 8) * 86400
+#: How long a lease that is not prolonged is held: a round of upkeep asks for it again at each project.
+LEASE_S = 60
 #: How long uses are kept: as long as catalogs count them.
 USES_KEPT_S = 180 * 86400
 
@@ -38,6 +40,9 @@ async def ensure(client: Client, settings: Log, session_ttl_s: float = Sessions(
     )
     await js.create_key_value(
         api.KeyValueConfig(bucket=subjects.LEDGER_BUCKET, history=8, ttl=LEDGER_TTL_S, replicas=settings.replicas)
+    )
+    await js.create_key_value(
+        api.KeyValueConfig(bucket=subjects.LEASES_BUCKET, history=1, ttl=LEASE_S, replicas=settings.replicas)
     )
     await _ensure_sessions(client, settings, session_ttl_s)
 

@@ -30,7 +30,7 @@ BACKOFF_S, MOST_BACKOFF_S = 0.3, 10.0
 #: A child that lived this long starts again without waiting.
 STEADY_S = 20.0
 PER_SHARD = ("catalog", "semantic", "lexical", "graph")
-ONCE = ("embed", "encode", "orchestrator", "rerank")
+ONCE = ("embed", "encode", "orchestrator", "rerank", "upkeep")
 
 
 @dataclass
@@ -76,7 +76,8 @@ class Supervisor:
         if self.settings.graph.uri is None:
             self._graph = EmbeddedGraph(data / "graph", self.settings.graph.heap_mb)
             self._start_graph()
-        self.workers = [Worker(role, 0) for role in ONCE if role != "rerank" or self.settings.rerank.enabled]
+        off = {"rerank": not self.settings.rerank.enabled, "upkeep": not self.settings.upkeep.enabled}
+        self.workers = [Worker(role, 0) for role in ONCE if not off.get(role)]
         self.workers += [Worker(role, shard) for shard in range(self.settings.log.shards) for role in PER_SHARD]
         for worker in self.workers:
             self._spawn(worker)

@@ -9,6 +9,7 @@ from datetime import datetime
 from contracts.base import MemoryId
 from contracts.catalog import Row
 from contracts.lanes import Lane, LaneStatus
+from contracts.memory import MemoryKind
 from contracts.ports import Bus
 from orchestrator.catalog import Catalog
 from orchestrator.fusion import Hit
@@ -41,7 +42,7 @@ async def walk_from_nearest(
     if depth <= 0 or not nearest or lane is None or lane.status is not LaneStatus.OK:
         return Walked()
     rows = await catalog.facets(question.project, nearest, True, question.positions, deadline)
-    anchor = next((rows[one] for one in nearest if one in rows and rows[one].stands(at)), None)
+    anchor = next((rows[one] for one in nearest if one in rows and is_anchor(rows[one], at)), None)
     if anchor is None or not anchor.entities:
         return Walked()
     asked = Question(question.project, _names(anchor), None, question.top_n, question.positions)
@@ -55,6 +56,11 @@ def nearest_of(gathered: Gathered) -> list[MemoryId]:
     """The memories at the head of the semantic lane's list, nearest first."""
     hits = gathered.lists.get(Lane.SEMANTIC, [])
     return list(dict.fromkeys(one for hit in hits[: 4 * NEAREST] for one in hit.sources))[:NEAREST]
+
+
+def is_anchor(row: Row, at: datetime) -> bool:
+    """Whether a walk may begin here: a summary stands for its parents, which are as near, and mentions no names."""
+    return row.stands(at) and row.kind is not MemoryKind.CONSOLIDATED
 
 
 def within(hits: Sequence[Hit], depth: int) -> list[Hit]:

@@ -15,11 +15,13 @@ LEAST = Scores(semantic=0.3, recency=0.5, importance=0.7, quality=0.6, decay=0.5
 
 
 def explain(one: Scored, weights: Scores, at: datetime, relaxed: Sequence[Predicate] = ()) -> tuple[str, ...]:
-    """Sentences in the order of what each signal adds to the score; a signal without weight is not spoken of. Then the
-    session's boost, what fades, and filters that gave way."""
+    """The topic that the query speaks of; sentences in the order of what each signal adds to the score, where it has
+    any weight; then the session's boost, what fades, and filters that gave way."""
     scores = one.scores
     order = sorted(SIGNALS, key=lambda name: -getattr(weights, name) * getattr(scores, name))
     said = [_sentence(name, one, at) for name in order if name != "decay" and _counts(name, scores, weights)]
+    if one.matched and one.topic:
+        said.insert(0, f"matched topic '{one.topic.label}'")
     if one.boost > 0:
         said.append(f"scored well earlier in this session (+{one.boost:.2f})")
     if weights.decay > 0 and scores.decay < LEAST.decay:

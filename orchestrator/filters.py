@@ -8,6 +8,7 @@ from datetime import datetime
 
 from contracts.base import MemoryId
 from contracts.catalog import Row
+from contracts.memory import MemoryKind
 from contracts.names import normalise
 from contracts.recall import RecallRequest
 from orchestrator.fusion import Candidate
@@ -16,7 +17,8 @@ Predicate = Callable[[Row, RecallRequest, datetime], bool]
 
 
 def _kind(row: Row, request: RecallRequest, _: datetime) -> bool:
-    return not request.kinds or row.kind in request.kinds
+    """A summary belongs to an answer only where it is asked for: else it would stand beside what it was made of."""
+    return row.kind in request.kinds if request.kinds else row.kind is not MemoryKind.CONSOLIDATED
 
 
 def _type(row: Row, request: RecallRequest, _: datetime) -> bool:

@@ -10,6 +10,7 @@ from contracts.base import MAX_CUE_BYTES, MemoryId
 from contracts.edges import Place
 from contracts.errors import ErrorCode, Unavailable
 from contracts.lanes import Lane, LaneReply, LaneStatus
+from contracts.memory import MemoryKind
 from contracts.ports import Bus, BusFault
 from orchestrator.gather import Question, ask_shard, embed_cues, merge
 from orchestrator.neighbourhood import Neighbourhood
@@ -70,7 +71,11 @@ class Places:
             for memory_id in hit.sources:
                 if hit.evidence > 0:
                     near.setdefault(memory_id, min(hit.evidence, 1.0))
-        return {memory_id: near[memory_id] for memory_id in (await around.look(list(near)))[:NEAREST]}
+        standing = await around.look(list(near))
+        told = [
+            one for one in standing if around.standing[one].kind is not MemoryKind.CONSOLIDATED
+        ]  # no evidence itself
+        return {memory_id: near[memory_id] for memory_id in told[:NEAREST]}
 
     async def _ask(self, shard: int, question: Question, vector: str, deadline: float) -> LaneReply:
         try:

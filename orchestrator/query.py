@@ -70,7 +70,8 @@ class QueryService:
             self._bus, self._catalog, question, gathered, choice.depth, at, arrived + WALK_SHARE * budget_s
         )
 
-        terms = Terms(weights, choice.depth, session, at, choice.tier.cold or request.filters.tier == "cold")
+        cold = choice.tier.cold or request.filters.tier == "cold"
+        terms = Terms(weights, choice.depth, session, at, cold, choice.tier.topics)
         scorer = Scorer(self._bus, self._catalog, question, terms, arrived + SCORE_SHARE * budget_s, arrived + budget_s)
         wanted = max(request.k, RERANK_TOP if request.rerank else 0)
         for part in windows(pool_of(gathered, walked, matching, choice.depth), request, choice, wanted):
@@ -152,7 +153,7 @@ async def _arranged(
     scores = {one.id: reranked.get(one.id, one.score) for one in shown}
     ids = sorted(scores, key=lambda one: -reranked.get(one, -1.0)) if reranked else list(scores)
     if choice.tier.spread:
-        ids = spread(ids, scores.__getitem__, await scorer.texts_of(ids[:HEAD]))
+        ids = spread(ids, scores.__getitem__, await scorer.texts_of(ids[:HEAD]), scorer.group_of)
     return ids
 
 
@@ -188,6 +189,7 @@ def _render(
         created_at=row.created_at,
         occurred_at=row.occurred_at,
         session=row.session,
+        topic=one.topic.label if one.topic else None,
         metadata=row.metadata,
         session_boost=round(one.boost, 4),
         rerank_score=reranked.get(one.id),

@@ -17,8 +17,9 @@ RECENCY_HALF_LIFE_DAYS = 30.0
 STABILITY_DAYS = 30.0
 #: Uses within 14 days at which the usage signal has come to 63 %.
 USES_SCALE = 5.0
-#: What sharing a topic cluster with an anchor is worth: as much as being one hop away.
-SAME_CLUSTER = 0.5
+#: What sharing a topic with an anchor is worth: as much as being two hops away. A name that two memories share is
+#: specific, and one hop; a topic may have a hundred members, which must not drown those that share the name.
+SAME_CLUSTER = 1 / 3
 _DAY_S = 86400.0
 
 
@@ -59,15 +60,16 @@ def usage(uses_14d: int) -> float:
 
 
 def graph(hops: int | None, depth: int, same_cluster: bool = False) -> float:
-    """``1 / (1 + hops)`` to the nearest anchor, 0 beyond `depth` hops; half where only a topic cluster is shared with
-    one. Anchors are what the query names and the nearest memory by meaning. Source: the graph lane; clusters are not
-    known yet, so proximity alone decides."""
+    """``1 / (1 + hops)`` to the nearest anchor, 0 beyond `depth` hops; a third where only a topic is shared with one.
+    Anchors are what the query names and the nearest memory by meaning. Source: the graph lane, and upkeep's topics."""
     near = 1.0 / (1 + hops) if hops is not None and 0 <= hops <= depth else 0.0
     return max(near, SAME_CLUSTER if same_cluster and depth > 0 else 0.0)
 
 
-def scores_of(row: Row, cosine: float, hops: int | None, depth: int, at: datetime) -> Scores:
-    """All seven of one memory, from its catalog row and what the lanes say of it."""
+def scores_of(
+    row: Row, cosine: float, hops: int | None, depth: int, at: datetime, same_cluster: bool = False
+) -> Scores:
+    """All seven of one memory, from its catalog row and what the lanes and upkeep say of it."""
     return Scores(
         semantic=semantic(cosine),
         recency=recency(row.event_time, at),
@@ -75,7 +77,7 @@ def scores_of(row: Row, cosine: float, hops: int | None, depth: int, at: datetim
         quality=quality(row.quality),
         decay=decay(row.created_at, row.last_used, row.uses, at),
         usage=usage(row.uses_14d),
-        graph=graph(hops, depth),
+        graph=graph(hops, depth, same_cluster),
     )
 
 

@@ -21,22 +21,15 @@ HEAD = 50
 _WORD = re.compile(r"\w{3,}")
 
 
-def group_of(row: Row) -> str | None:
-    """What stands for a memory's topic cluster as long as none are built: its session. The place to change when they
-    are."""
-    return row.session
-
-
 def spread(
     ids: Sequence[MemoryId],
     relevance: Callable[[MemoryId], float],
     rows: Mapping[MemoryId, Row],
-    group: Callable[[Row], str | None] = group_of,
+    group: Callable[[Row], str | None],
 ) -> list[MemoryId]:
     """Reorder the first `HEAD`: next comes always the one with the most ``relevance - 0.2 · likeness`` to its likest
     among those chosen. Likeness is the share of words in common where that is at least 0.3, and at least 0.5 within a
-    group. Pure; ties keep the
-    order given. Those without a row keep their relevance."""
+    group. Pure; ties keep the order given. Those without a row keep their relevance."""
     head, tail = list(ids[:HEAD]), list(ids[HEAD:])
     words = {one: frozenset(_WORD.findall(rows[one].text.casefold())) for one in head if one in rows}
     groups = {one: group(rows[one]) for one in head if one in rows}

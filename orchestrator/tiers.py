@@ -15,21 +15,22 @@ FEW_TOKENS, MANY_TOKENS = 6, 30
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """`spread` sets near-duplicates apart (the cross-cluster rerank); `expand` follows summaries to their parents,
-    `cold` looks at memories that nobody has used for long."""
+    """`topics` asks upkeep what is about the same, `spread` sets near-duplicates apart (the cross-cluster rerank);
+    `expand` follows summaries to their parents, `cold` looks at memories that nobody has used for long."""
 
     name: ComputationTier
     lanes: tuple[Lane, ...]
     depth: int
+    topics: bool
     spread: bool
     expand: bool
     cold: bool
 
 
 TIERS: Mapping[ComputationTier, Tier] = {
-    "low": Tier("low", (Lane.SEMANTIC,), 0, False, False, False),
-    "medium": Tier("medium", tuple(Lane), 2, False, False, False),
-    "high": Tier("high", tuple(Lane), 3, True, True, True),
+    "low": Tier("low", (Lane.SEMANTIC,), 0, False, False, False, False),
+    "medium": Tier("medium", tuple(Lane), 2, True, False, False, False),
+    "high": Tier("high", tuple(Lane), 3, True, True, True, True),
 }
 ORDER: tuple[ComputationTier, ...] = ("low", "medium", "high")
 

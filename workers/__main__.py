@@ -18,6 +18,7 @@ from infra import streams, telemetry
 from infra.child import NOT_NEEDED
 from infra.metering import QuotaMeter
 from infra.nats_bus import NatsBus, connect
+from infra.nats_lease import KvLease
 from infra.nats_ledger import KvLedger
 from infra.nats_log import JetStreamLog
 from infra.nats_queue import JetStreamIngest, KvRequestIds
@@ -99,6 +100,15 @@ async def _graph(client: Client, settings: Settings, _: Meter) -> Role:
     return GraphWorker(settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
 
 
+async def _upkeep(client: Client, settings: Settings, _: Meter) -> Role:
+    from workers.upkeep import TopicIndex, UpkeepWorker
+
+    upkeep, log = settings.upkeep, JetStreamLog(client, settings.log)
+    index = TopicIndex(upkeep.min_members, upkeep.join, upkeep.merge)
+    bus, lease = NatsBus(client), KvLease(client)
+    return UpkeepWorker(log, bus, lease, index, settings.replica, settings.log.shards, upkeep.every_s)
+
+
 ROLES: dict[str, Callable[[Client, Settings, Meter], Awaitable[Role]]] = {
     "encode": _encode,
     "embed": _embed,
@@ -107,6 +117,7 @@ ROLES: dict[str, Callable[[Client, Settings, Meter], Awaitable[Role]]] = {
     "semantic": _semantic,
     "lexical": _lexical,
     "graph": _graph,
+    "upkeep": _upkeep,
 }
 
 

@@ -1,4 +1,4 @@
-"""Words that carry no topic in an English cue."""
+"""Words that carry no topic in an English text."""
 
 from __future__ import annotations
 
@@ -22,3 +22,9 @@ _ADVERBS = "not only just also too very more most much many few both all own sam
 _QUESTIONS = "what which who whom whose when where why how"
 
 STOP_WORDS = frozenset(" ".join((_ARTICLES, _PRONOUNS, _VERBS, _LINKS, _ADVERBS, _QUESTIONS)).split())
+
+#: What people say to be polite, or to say nothing.
+FILLER = frozenset(
+    "ok okay thanks thank thx yes yeah yep no nope sure hi hello hey bye lol great cool nice fine well right got hmm "
+    "uh oh ah please welcome sounds good done alright awesome perfect wow um".split()
+)

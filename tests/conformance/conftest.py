@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session", params=["whoosh and the embedded graph store", "tantivy and Neo4j"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A running service; two shards, so that nothing here holds on one alone."""
-    env = {"MEMLANE_LOG__SHARDS": "2"}
+    env = {"MEMLANE_LOG__SHARDS": "2", "MEMLANE_UPKEEP__EVERY_S": "1"}
     if "Neo4j" in request.param:
         address: GraphAddress = request.getfixturevalue("real_neo4j")
         env |= {

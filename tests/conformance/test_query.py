@@ -18,6 +18,7 @@ from contracts.client import MemoryClient
 from contracts.errors import ErrorCode, InvalidRequest, NotFound
 from contracts.memory import Edge, EdgeKind, MemoryKind, MemoryRecord, derive_id, shard_of
 from contracts.query import QueryReply, Scores
+from contracts.topics import TopicEntry
 from infra.nats_bus import connect
 from infra.nats_log import JetStreamLog
 from infra.settings import Log, Nats
@@ -27,6 +28,16 @@ from tests.stack import Stack
 
 DAY = timedelta(days=1)
 MFA = "Customer 8821 reported login failures after the MFA reset"
+LOGIN = (
+    "Customers cannot log in since the MFA reset",
+    "The login page refuses all sign-ins after somebody reset MFA",
+    "Every login fails: MFA was reset over night",
+)
+REFUND = (
+    "The refund for invoice 17 was paid twice",
+    "Finance holds back refunds of unpaid invoices",
+    "An invoice was refunded without approval",
+)
 WORDS = "which login failures were reported after the reset"  # eight tokens: medium
 
 
@@ -51,6 +62,18 @@ async def until_used(mind: Mind, memory_id: str, uses: int) -> None:
             if row is not None and row.uses >= uses:
                 return
             await anyio.sleep(0.02)
+
+
+async def until_topics(mind: Mind, *topics: set[str]) -> list[TopicEntry]:
+    """Upkeep follows the log: wait until it has put these memories into these topics, and summed them up."""
+    with anyio.fail_after(20):
+        while True:
+            found = (await mind.memory.topics()).topics
+            if {frozenset(one.members) for one in found} == set(map(frozenset, topics)) and all(
+                one.summary for one in found
+            ):
+                return list(found)
+            await anyio.sleep(0.05)
 
 
 class TestSignals:
@@ -227,6 +250,50 @@ class TestSummaries:
         reply = await query(mind, filters={"include_summaries": True}, computation_tier="high")
         assert {memory.id for memory in reply.memories} == {parent, summary.id}
         assert [one.parents for one in reply.memories if one.id == summary.id] == [(parent,)]
+
+    async def test_high_expands_the_summaries_that_upkeep_makes(self, mind: Mind) -> None:
+        """Summary expansion: the memories that a summary was made of come with it, and it never takes their place."""
+        ids = {await mind.learn(text) for text in LOGIN}
+        await noise(mind)
+        [topic] = await until_topics(mind, ids)
+        plain = await query(mind, "give me an overview of login failures", k=50)
+        assert plain.computation_tier == "high"
+        assert ids <= {memory.id for memory in plain.memories}
+        assert topic.summary not in {memory.id for memory in plain.memories}
+        reply = await query(mind, "give me an overview of login failures", k=50, filters={"include_summaries": True})
+        [summary] = [memory for memory in reply.memories if memory.id == topic.summary]
+        assert (summary.kind, set(summary.parents)) == (MemoryKind.CONSOLIDATED, ids)
+        assert ids <= {memory.id for memory in reply.memories}
+
+
+class TestTopics:
+    async def test_a_shared_topic_is_nearness_in_the_graph_and_explained(self, mind: Mind) -> None:
+        """A sparse graph of shared entities and topic clusters; "matched topic '…'"."""
+        ids = {await mind.learn(text) for text in LOGIN}
+        await noise(mind)
+        [topic] = await until_topics(mind, ids)
+        assert "login" in topic.label
+        reply = await query(mind, "why can customers not log in after the reset", k=50)
+        assert reply.computation_tier == "medium"
+        for memory in reply.memories:
+            mine = memory.id in ids
+            assert memory.topic == (topic.label if mine else None)
+            assert (f"matched topic '{topic.label}'" in memory.explain) is mine
+            assert memory.scores.graph >= 1 / 3 - 1e-3 if mine else memory.scores.graph == 0.0
+        low = await query(mind, "customers cannot log in")
+        assert low.computation_tier == "low"
+        assert {(memory.topic, memory.scores.graph) for memory in low.memories} == {(None, 0.0)}
+
+    async def test_high_ranks_across_clusters(self, mind: Mind) -> None:
+        """Cross-cluster reranking: another topic comes before the same one a third time."""
+        login = {await mind.learn(text) for text in LOGIN}
+        refund = {await mind.learn(text) for text in REFUND}
+        await until_topics(mind, login, refund)
+        text, weights = "compare login failures and refunds", {"semantic": 0.5, "quality": 0, "graph": 0}
+        of = {tier: await query(mind, text, k=6, weights=weights, computation_tier=tier) for tier in ("medium", "high")}  # type: ignore[arg-type]
+        first = {tier: [memory.id in login for memory in reply.memories] for tier, reply in of.items()}
+        assert first["medium"] == [True, True, True, False, False, False]
+        assert first["high"][:2] == [True, False]
 
 
 class TestFilters:

@@ -26,6 +26,8 @@ SETTINGS = """
 default_project = "acme"
 [quota]
 mode = "strict"
+[upkeep]
+enabled = false  # it embeds too, and a test counts who does
 [quota.projects.loud]
 encode = 3
 recall = 2

@@ -18,6 +18,7 @@ from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus, ScoreQuery, 
 from contracts.memory import Edge, EdgeKind, Entity, MemoryKind, Tombstone, derive_id
 from contracts.ports import NoReply, NoResponders
 from contracts.query import QueryReply, QueryRequest, SessionState
+from contracts.topics import TopicsFound, TopicsQuery
 from contracts.work import RerankReply, RerankRequest
 from orchestrator.afterwards import Afterwards
 from orchestrator.catalog import Catalog
@@ -25,7 +26,7 @@ from orchestrator.query import QueryService
 from orchestrator.session import SessionMemory
 from orchestrator.uses import successful
 from orchestrator.weights import DEFAULT, blend
-from tests.unit.test_gather import FakeBus
+from tests.unit.test_gather import FakeBus, silence
 
 DAY = timedelta(days=1)
 LONG = "one two three four five six"
@@ -430,6 +431,88 @@ class TestUses:
         world.matches = ["a", "b", "c"]
         answer = await world.query(filters={"tags": ["t"]})
         assert set(successful(answer)) == {derive_id("a"), derive_id("c")}
+
+
+class TestTopics:
+    """a and b are of one topic, c and d of another; a is the nearest memory, and nothing leads to any in the graph."""
+
+    COSINES = {"a": 0.9, "b": 0.5, "c": 0.4, "d": 0.3, "e": 0.2}
+
+    def world(self, **found: Any) -> World:
+        world = World(self.COSINES)
+        self.of = {derive_id(name): row for name, row in {"a": 0, "b": 0, "c": 1, "d": 1}.items()}
+        self.found = {
+            "topics": (derive_id("one"), derive_id("two")), "labels": ("login", "billing"), "sizes": (4, 3), **found,
+        }  # fmt: skip
+        self.queries: list[TopicsQuery] = []
+
+        async def topics(data: bytes) -> bytes:
+            query = wire.decode_reply(TopicsQuery, data)
+            self.queries.append(query)
+            return wire.encode(TopicsFound(of=tuple(self.of.get(one, -1) for one in query.ids), **self.found))
+
+        world.set(subjects.TOPICS, topics)
+        return world
+
+    async def test_what_shares_the_nearest_one_s_topic_matches(self) -> None:
+        answer = await self.world().query()
+        assert {one.text: one.topic for one in answer.memories} == dict(
+            zip("abcde", ["login", "login", "billing", "billing", None], strict=True)
+        )
+        assert {one.text: one.scores.graph for one in answer.memories} == dict(
+            zip("abcde", [0.3333, 0.3333, 0.0, 0.0, 0.0], strict=True)
+        )
+        assert [one.text for one in answer.memories if "matched topic 'login'" in one.explain] == ["a", "b"]
+        assert not any("billing" in sentence for one in answer.memories for sentence in one.explain)
+
+    async def test_and_the_topic_that_the_query_itself_would_be_of(self) -> None:
+        answer = await self.world(nearest=1, joins=True).query()
+        assert {one.text for one in answer.memories if one.scores.graph} == set("abcd")
+
+    async def test_a_summary_is_no_anchor(self) -> None:
+        world = self.world()
+        world.rows[derive_id("a")] = row("a", kind=MemoryKind.CONSOLIDATED)
+        self.of = {derive_id("a"): 1, derive_id("b"): 0}
+        answer = await world.query(filters={"include_summaries": True})
+        assert [one.text for one in answer.memories if one.scores.graph] == ["b"]
+
+    async def test_a_name_of_few_is_an_anchor_and_one_of_many_is_none(self) -> None:
+        for many, matched in ((0, {"a", "b", "c", "d"}), (9, {"a", "b"})):
+            world = self.world()
+            world.hops = {derive_id("d"): 0}
+            for number in range(many):
+                name = f"named {number}"
+                world.rows[derive_id(name)] = row(name)
+                world.hops[derive_id(name)] = 0
+            answer = await world.query(k=20)
+            assert {one.text for one in answer.memories if any("matched topic" in it for it in one.explain)} == matched
+
+    async def test_at_depth_none_nothing_is_shared(self) -> None:
+        answer = await self.world().query(traversal_depth=0)
+        assert not any(one.scores.graph for one in answer.memories)
+
+    async def test_high_spreads_the_answer_over_topics(self) -> None:
+        scores = {"a": 0.90, "b": 0.89, "c": 0.80, "d": 0.79}
+        for tier, order in (("medium", "abcd"), ("high", "acbd")):
+            world = self.world()
+            world.cosines = {derive_id(name): cosine for name, cosine in scores.items()}
+            answer = await world.query(k=4, computation_tier=tier, weights={"semantic": 100, "graph": 0})
+            assert "".join(texts(answer)) == order
+
+    async def test_low_does_not_ask(self) -> None:
+        answer = await self.world().query("short")
+        assert self.queries == []
+        assert all(one.topic is None for one in answer.memories)
+
+    async def test_without_upkeep_or_with_a_late_or_broken_one_there_are_no_topics(self) -> None:
+        for fault in (None, NoReply(), b"{}", b"?", silence):
+            world = self.world()
+            world.set(subjects.TOPICS, fault)
+            started = time.monotonic()
+            answer = await world.query()
+            assert time.monotonic() - started < 0.5
+            assert "".join(texts(answer)) == "abcde"
+            assert (answer.degraded, {one.topic for one in answer.memories}) == (False, {None})
 
 
 class TestRefused:

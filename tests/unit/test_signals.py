@@ -80,7 +80,7 @@ class TestByHand:
 
     def test_graph_is_bounded_by_the_depth(self) -> None:
         assert [signals.graph(hops, 2) for hops in (0, 1, 2, 3, None)] == [1.0, 0.5, pytest.approx(1 / 3), 0.0, 0.0]
-        assert signals.graph(None, 2, same_cluster=True) == signals.graph(3, 2, same_cluster=True) == 0.5
+        assert signals.graph(None, 2, same_cluster=True) == signals.graph(3, 2, same_cluster=True) == 1 / 3
         assert signals.graph(None, 0, same_cluster=True) == 0.0
 
     def test_hops_come_back_from_evidence(self) -> None:

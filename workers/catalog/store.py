@@ -11,7 +11,7 @@ import orjson
 
 from contracts.base import Instant, MemoryId, Position, epoch_ms, now
 from contracts.catalog import Claim, ClaimsRequest, ListRequest, MatchRequest, Moment, NeighboursRequest, Row
-from contracts.memory import MemoryRecord
+from contracts.memory import MemoryKind, MemoryRecord
 from contracts.names import normalise
 from contracts.ports import Entry
 from contracts.stores import Told
@@ -236,6 +236,9 @@ def _filters(project: str, request: ListRequest) -> tuple[list[str], list[Any]]:
     if request.kinds:
         where.append(f"kind IN ({','.join('?' * len(request.kinds))})")
         values.extend(str(kind) for kind in request.kinds)
+    else:
+        where.append("kind <> ?")
+        values.append(str(MemoryKind.CONSOLIDATED))
     if request.session:
         where.append("session = ?")
         values.append(request.session)

@@ -45,7 +45,7 @@ class EncodePipeline:
     never fails an encode."""
 
     def __init__(self, bus: Bus, extractor: Extractor, vocabularies: Vocabularies, shards: int) -> None:
-        self._bus, self._extractor, self._vocabularies, self._shards = bus, extractor, vocabularies, shards
+        self._bus, self._extractor, self._vocabularies, self.shards = bus, extractor, vocabularies, shards
 
     async def build(self, drafts: Sequence[Draft], deadline: float) -> list[MemoryRecord]:
         """One record a draft, in order. Raises Unavailable when the texts could not be embedded by the deadline, and
@@ -60,12 +60,12 @@ class EncodePipeline:
         texts = [draft.request.text for draft in drafts]
         for _, statements in understood:
             texts.extend(statement.sentence for statement in statements)
-        embedded = await self._embed(texts, deadline)
+        embedded = await self.embed(texts, deadline)
         vectors = iter(embedded.vectors[len(drafts) :])
         records = []
         for draft, (entities, statements), vector in zip(drafts, understood, embedded.vectors, strict=False):
             packed = caller_vector(draft.request.vector, embedded.dimension) or vector
-            record = _record(draft, self._shards).model_copy(
+            record = _record(draft, self.shards).model_copy(
                 update={
                     "entities": entities,
                     "statements": statements,
@@ -114,7 +114,8 @@ class EncodePipeline:
         except (BusFault, MemlaneError, ValueError):
             return {}
 
-    async def _embed(self, texts: Sequence[str], deadline: float) -> EmbedReply:
+    async def embed(self, texts: Sequence[str], deadline: float) -> EmbedReply:
+        """Their vectors. Raises Unavailable when they could not be had by the deadline."""
         replies = [await self._embed_part(part, deadline) for part in _parts(texts)]
         return replies[0].model_copy(update={"vectors": tuple(v for reply in replies for v in reply.vectors)})
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 
-from workers.stopwords import STOP_WORDS
+from workers.stopwords import FILLER, STOP_WORDS
 
 #: Entropy of the content words, in bits, that counts as full information: sixteen different ones.
 FULL_BITS = 4.0
@@ -18,10 +18,6 @@ LENGTH_SCALE = 5.0
 MOST_CHARS = 20_000
 
 _TOKEN = re.compile(r"[぀-ヿ㐀-䶿一-鿿가-힯]|\w+(?:[-'’./:@]\w+)*")
-_FILLER = frozenset(
-    "ok okay thanks thank thx yes yeah yep no nope sure hi hello hey bye lol great cool nice fine well right got hmm "
-    "uh oh ah please welcome sounds good done alright awesome perfect wow um".split()
-)
 
 
 def quality_of(text: str) -> float:
@@ -48,7 +44,7 @@ def quality_of(text: str) -> float:
 
 
 def _has_content(word: str) -> bool:
-    return word not in STOP_WORDS and word not in _FILLER
+    return word not in STOP_WORDS and word not in FILLER
 
 
 def _is_specific(word: str, text: str, start: int) -> bool:

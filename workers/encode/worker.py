@@ -19,6 +19,7 @@ from contracts.txn import BeginRequest, EndRequest
 from contracts.usage import Admission
 from workers.encode.pipeline import Draft, EncodePipeline
 from workers.encode.reclaim import Reclaimer
+from workers.encode.summaries import Summaries
 from workers.encode.tariff import CHARGE, TARIFFS
 from workers.encode.transactions import Transactor
 from workers.encode.writer import MemoryWriter
@@ -54,6 +55,7 @@ class EncodeWorker:
         """Without a `meter`, what comes by the queue is not counted; the verb is the service's to count."""
         self._pipeline, self._writer, self._queue = pipeline, writer, queue
         self._transactor, self._reclaimer, self._meter = transactor, reclaimer, meter
+        self._summaries = Summaries(pipeline, writer)
         self._admissions: dict[IngestMessage, Admission] = {}
         self._encoded = self._ingested = self._dead = 0
         self._appends = anyio.CapacityLimiter(APPENDS_AT_ONCE)
@@ -69,10 +71,11 @@ class EncodeWorker:
             "txn.commit": self._commit,
             "txn.abort": self._abort,
         }
-        return [
+        verbs = [
             Endpoint(subjects.endpoint(verb), subjects.verb("*", verb), "encode", handle, TARIFFS.get(verb))
             for verb, handle in handlers.items()
         ]
+        return [*verbs, Endpoint("summarise", subjects.SUMMARISE, "encode", self._summaries.store)]
 
     def stats(self) -> dict[str, object]:
         return {
