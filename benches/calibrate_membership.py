@@ -1,6 +1,6 @@
 """Calibrate membership on LoCoMo: which floor and band keep the evidence in and foreign questions out.
 
-Run against a stack that holds the file (`memlane ingest FILE --format locomo`):
+Run against a stack that holds the file (`memlane eval locomo FILE` puts it there):
 
     python -m benches.calibrate_membership FILE --nats nats://127.0.0.1:4222
 
@@ -17,11 +17,12 @@ from pathlib import Path
 
 import anyio
 
-from benches.locomo import Question, read_questions
 from contracts.recall import RecallRequest
+from infra.evaluation.datasets import Question, load
 from infra.nats_bus import NatsBus, connect
 from infra.settings import Nats
 from orchestrator.catalog import Catalog
+from orchestrator.context import blend, lift, neighbours_of, strongest
 from orchestrator.evidence import collect_evidence
 from orchestrator.fusion import reciprocal_rank_fusion
 from orchestrator.gather import Question as LaneQuestion
@@ -43,7 +44,9 @@ async def observe(bus: NatsBus, catalog: Catalog, project: str, question: Questi
     deadline = time.monotonic() + DEADLINE_S
     gathered = await gather(bus, asked, deadline)
     grounding = await ground(bus, project, request, [0], deadline)
-    fused = reciprocal_rank_fusion(gathered.lists, way.weights)[:POOL]
+    own = blend(gathered.lists)
+    context = lift(own, await neighbours_of(bus, project, strongest(own), deadline))
+    fused = reciprocal_rank_fusion(gathered.lists, way.weights, context=context)[:POOL]
     pool = [candidate for part in grounding.windows(fused, POOL) for candidate in part]
     rows = await catalog.hydrate(project, [candidate.id for candidate in pool], [0], deadline)
     evidence = await collect_evidence(bus, asked, gathered, pool, deadline)
@@ -55,7 +58,7 @@ async def run(file: Path, url: str, every: int) -> None:
     client = await connect(Nats(url=url), "bench")
     bus = NatsBus(client)
     catalog = Catalog(bus, 1)
-    questions = read_questions(file)[::every]
+    questions = load("locomo", file).questions[::every]
     projects = sorted({question.project for question in questions})
     own, foreign = [], []
     for question in questions:
@@ -80,7 +83,7 @@ def fused_recall(observed, k: int) -> float:
     parts = []
     for question, pool, _, turns, _ in observed:
         top = {turns[candidate.id] for candidate in pool[:k]}
-        parts.append(len(question.evidence & top) / len(question.evidence))
+        parts.append(len(question.relevant.keys() & top) / len(question.relevant.keys()))
     return round(sum(parts) / len(parts), 4)
 
 
@@ -90,7 +93,7 @@ def line(own, foreign, projects: set[str], profile: Profile) -> str:
         if question.project in projects:
             answer = decide(pool, evidence, profile, 1000, grounding)
             found = {turns[member.candidate.id] for member in answer.members}
-            hits += bool(question.evidence & found)
+            hits += bool(question.relevant.keys() & found)
             members += len(found)
             asked += 1
     for question, pool, evidence, _, grounding in foreign:

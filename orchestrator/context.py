@@ -46,7 +46,10 @@ def blend(lists: Mapping[Lane, Sequence[Hit]]) -> dict[MemoryId, float]:
 
 def lift(own: Mapping[MemoryId, float], beside: Beside) -> dict[MemoryId, float]:
     """Each memory's score and its share of its neighbours': ``own + Σ worth(distance) · neighbour's own``. Neighbours
-    that no lane found come in with that share alone."""
+    that no lane found come in with that share alone. Empty where nobody stands beside anybody: then there is no
+    context, and the ranks of the lanes decide alone."""
+    if not any(beside.values()):
+        return {}
     lifted = dict(own)
     for memory_id, neighbours in beside.items():
         for other, distance in neighbours:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from contracts.base import MemoryId, now
 from contracts.catalog import Row
-from contracts.lanes import Lane
 from contracts.ports import Bus
 from contracts.recall import RecallRequest
 from orchestrator.catalog import Catalog
@@ -20,7 +19,6 @@ from orchestrator.grounding import Grounding
 from orchestrator.membership import Evidence, eligible, relevance
 from orchestrator.pending import Pending, pending_candidates, pending_evidence
 from orchestrator.profiles import Profile
-from orchestrator.router import Route
 from orchestrator.together import both
 
 #: The fused order is looked at in windows of this many, until `ENOUGH` candidates have passed the filters and the lower
@@ -55,9 +53,9 @@ class LookUp:
         self._seen = Seen()
 
     async def run(
-        self, gathered: Gathered, grounding: Grounding, pool: list[Candidate], pending: Pending, way: Route
+        self, gathered: Gathered, grounding: Grounding, pool: list[Candidate], pending: Pending, weight: float
     ) -> Seen:
-        """Raises Unavailable when the catalog does not answer in time."""
+        """`weight` is what a pending memory's rank counts. Raises Unavailable when the catalog is late."""
         seen, best = self._seen, 0.0
         for part in grounding.windows(pool, WINDOW):
             passed = await self._window(part, gathered, grounding, pending)
@@ -67,7 +65,7 @@ class LookUp:
             if len(seen.kept) >= ENOUGH and not any(eligible(one, best, self._profile) for one in tail):
                 break
         if pending.records:
-            await self._overlay(gathered, pending, way)
+            await self._overlay(gathered, pending, weight)
         seen.kept.sort(key=order)
         return seen
 
@@ -89,12 +87,12 @@ class LookUp:
         self._seen.dropped.update({"pending": len(hidden)} if hidden else {})
         return passed
 
-    async def _overlay(self, gathered: Gathered, pending: Pending, way: Route) -> None:
+    async def _overlay(self, gathered: Gathered, pending: Pending, weight: float) -> None:
         """Add what the transaction has pending, under the same filters."""
         evidence = await pending_evidence(
             self._bus, self._question.project, self._question.cue, pending, gathered, self._evidence_by()
         )
-        found = pending_candidates(pending, evidence, gathered, way.weights[Lane.SEMANTIC])
+        found = pending_candidates(pending, evidence, gathered, weight)
         self._filter(found, pending.rows, evidence, Grounding())
 
     def _filter(

@@ -19,7 +19,7 @@ from contracts.names import normalise
 from contracts.ports import Bus, BusFault
 from contracts.stores import Transactions
 from contracts.txn import txn_not_found
-from orchestrator.fusion import CONTEXT_WEIGHT, RRF_K, Candidate
+from orchestrator.fusion import RRF_K, Candidate
 from orchestrator.gather import Gathered
 from orchestrator.grounding import Grounding
 from orchestrator.membership import Evidence
@@ -132,7 +132,7 @@ def pending_candidates(
     ranks."""
     cosines = [hit.score for hit in gathered.lists.get(Lane.SEMANTIC, [])]
     return [
-        Candidate(one, (weight + CONTEXT_WEIGHT) / (RRF_K + 1 + sum(score > evidence[one].cosine for score in cosines)))
+        Candidate(one, weight / (RRF_K + 1 + sum(score > evidence[one].cosine for score in cosines)))
         for one in pending.records
     ]
 

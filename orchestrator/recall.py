@@ -8,14 +8,14 @@ from dataclasses import replace
 from contracts import wire
 from contracts.base import MAX_CUE_BYTES, MemoryId, now
 from contracts.catalog import Row
-from contracts.lanes import LaneStatus
+from contracts.lanes import Lane, LaneStatus
 from contracts.ports import Bus
 from contracts.recall import RecallReply, RecallRequest
 from contracts.stores import Transactions
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon, check_answered, check_consistency
 from orchestrator.context import blend, lift, neighbours_of, strongest
-from orchestrator.fusion import reciprocal_rank_fusion
+from orchestrator.fusion import CONTEXT_WEIGHT, reciprocal_rank_fusion
 from orchestrator.gather import Question, gather
 from orchestrator.grounding import ground
 from orchestrator.look_up import LookUp
@@ -80,11 +80,12 @@ class RecallService:
 
         own = blend(gathered.lists)
         context = lift(own, await neighbours_of(self._bus, project, strongest(own), gather_by))
+        first = way.weights[Lane.SEMANTIC] + (CONTEXT_WEIGHT if context else 0.0)  # what a best cosine can come to
         pool = reciprocal_rank_fusion(gathered.lists, way.weights, context=context)[:POOL]
         timings.mark("fusion")
 
         look_up = LookUp(self._bus, self._catalog, self._profile, question, request, arrived + LOOK_UP_SHARE * budget_s)
-        seen = await look_up.run(gathered, grounding, pool, pending, way)
+        seen = await look_up.run(gathered, grounding, pool, pending, first)
         kept = boost_recent(seen.kept, seen.facets, reference) if way.temporal else seen.kept
         timings.mark("look_up")
 

@@ -94,6 +94,23 @@ class TestRetrievers:
         assert [member.id for member in reply.members] == [wanted], "all items resolve to their source memory"
 
 
+class TestContext:
+    async def test_what_was_said_beside_a_match_ranks_above_what_shares_a_word_with_the_cue(self, mind: Mind) -> None:
+        """A memory's neighbours in its session count for it; across sessions they do not."""
+        await noise(mind)
+        talk = ("Hello again", "When did you two get your puppy?", "Oh, that was the week before Easter", "How lovely")
+        said = [
+            await mind.learn(text, session="talk", occurred_at=datetime(2024, 5, day, tzinfo=UTC))
+            for day, text in enumerate(talk, 1)
+        ]
+        other = await mind.learn(
+            "Oh, that was the week before Christmas", session="other", occurred_at=datetime(2024, 5, 3, tzinfo=UTC)
+        )
+        fused = (await mind.recall("when did they get the puppy?")).trace.fused
+        assert fused[0] == said[1]
+        assert fused.index(said[2]) < fused.index(other)
+
+
 class TestFusion:
     async def test_the_order_is_the_weighted_sum_of_reciprocal_ranks(self, mind: Mind) -> None:
         """Σ w / (60 + rank); what a lane did not return adds 0; only ranks enter."""

@@ -521,3 +521,32 @@ class TestWorker:
         reply = wire.parse(_page(big, 1))
         assert (reply["rows"], reply["more"]) == (big[:1], True)
         assert wire.parse(_page([], 1)) == {"rows": [], "position": 1, "more": False}
+
+
+class TestBeside:
+    """Who stands beside whom in a session, of whichever shard."""
+
+    @pytest.fixture
+    def talk(self, store: CatalogStore) -> CatalogStore:
+        turns = [record(f"t{day}", day, session="s", shard=day % 3) for day in range(6)]
+        put(store, *reversed(turns), record("x", 2, session="other"), record("alone", 2))
+        return store
+
+    def names(self, store: CatalogStore, name: str, reach: int = 2) -> dict[str, int]:
+        known = {derive_id(one): one for one in ("t0", "t1", "t2", "t3", "t4", "t5", "x", "alone")}
+        [found] = store.beside("p", [derive_id(name)], reach)
+        return {known[memory_id]: distance for memory_id, distance in found}
+
+    def test_by_event_time_and_not_by_order_of_arrival(self, talk: CatalogStore) -> None:
+        assert self.names(talk, "t2") == {"t3": 1, "t4": 2, "t1": -1, "t0": -2}
+        assert self.names(talk, "t5", reach=1) == {"t4": -1}
+
+    def test_only_within_the_session(self, talk: CatalogStore) -> None:
+        assert self.names(talk, "x") == {}
+        assert self.names(talk, "alone") == {}
+        assert talk.beside("q", [derive_id("t2")], 2) == [[]]
+
+    def test_what_is_forgotten_leaves_its_place(self, talk: CatalogStore) -> None:
+        put(talk, forgotten("t3", session="s"))
+        assert self.names(talk, "t2") == {"t4": 1, "t5": 2, "t1": -1, "t0": -2}
+        assert self.names(talk, "t3") == {}

@@ -44,8 +44,9 @@ class TestLift:
     def test_a_neighbour_that_no_lane_found_comes_in(self) -> None:
         assert lift({A: 1.0}, {A: [(D, 2)]})[D] == WORTH[2]
 
-    def test_nobody_beside_changes_nothing(self) -> None:
-        assert lift({A: 1.0, B: 0.5}, {}) == {A: 1.0, B: 0.5}
+    def test_where_nobody_stands_beside_anybody_there_is_no_context(self) -> None:
+        assert lift({A: 1.0, B: 0.5}, {}) == {}
+        assert lift({A: 1.0, B: 0.5}, {A: [], B: []}) == {}
 
     def test_only_the_strongest_lift(self) -> None:
         own = {f"{number:026d}": float(number) for number in range(LIFTING + 5)}
