@@ -4,8 +4,8 @@ Run against a stack that holds the file (`memlane eval locomo FILE` puts it ther
 
     python -m benches.calibrate_membership FILE --nats nats://127.0.0.1:4222
 
-Every question is asked once of its own conversation and once of the next one; the thresholds are then tried on what
-the lanes said. Conversations are split in two halves: choose on one, report both.
+Every question is asked of its own conversation, and of the next one, as it stands and with the names swapped; the
+thresholds are then tried on what the lanes said. Conversations are split in two halves: choose on one, report both.
 """
 
 from __future__ import annotations
@@ -13,32 +13,51 @@ from __future__ import annotations
 import argparse
 import itertools
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import mean
 
 import anyio
 
 from contracts.recall import RecallRequest
-from infra.evaluation.datasets import Question, load
+from infra.evaluation.datasets import Question, Stranger, load
 from infra.nats_bus import NatsBus, connect
 from infra.settings import Nats
 from orchestrator.catalog import Catalog
 from orchestrator.context import blend, lift, neighbours_of, strongest
 from orchestrator.evidence import collect_evidence
-from orchestrator.fusion import reciprocal_rank_fusion
+from orchestrator.fusion import Candidate, reciprocal_rank_fusion
 from orchestrator.gather import Question as LaneQuestion
 from orchestrator.gather import gather
-from orchestrator.grounding import ground
-from orchestrator.membership import decide
+from orchestrator.grounding import Grounding, ground
+from orchestrator.membership import Answer, decide
 from orchestrator.profiles import PROFILES, Profile
 from orchestrator.recall import POOL
+from orchestrator.relevance import Evidence, judge
 from orchestrator.router import route
 
 DEADLINE_S = 10.0
 
 
-async def observe(bus: NatsBus, catalog: Catalog, project: str, question: Question):
-    """Everything `decide` needs for one question, and the turn id of every candidate."""
-    request = RecallRequest(cue=question.text)
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything that membership needs for one question, and the turn id of every candidate."""
+
+    question: Question | Stranger
+    pool: list[Candidate]
+    evidence: dict[str, Evidence]
+    context: Mapping[str, float]
+    grounding: Grounding
+    turns: dict[str, str]
+
+    def answer(self, profile: Profile) -> Answer:
+        band = judge([one.id for one in self.pool], self.evidence, profile, self.context)
+        return decide(self.pool, self.evidence, band, 1000, self.grounding)
+
+
+async def observe(bus: NatsBus, catalog: Catalog, question: Question | Stranger) -> Observed:
+    project, request = question.project, RecallRequest(cue=question.text)
     way = route(request)
     asked = LaneQuestion(project, question.text, None, way.top_n, [0])
     deadline = time.monotonic() + DEADLINE_S
@@ -50,57 +69,38 @@ async def observe(bus: NatsBus, catalog: Catalog, project: str, question: Questi
     pool = [candidate for part in grounding.windows(fused, POOL) for candidate in part]
     rows = await catalog.hydrate(project, [candidate.id for candidate in pool], [0], deadline)
     evidence = await collect_evidence(bus, asked, gathered, pool, deadline)
-    turns = {candidate.id: rows[candidate.id].metadata["dia_id"] for candidate in pool}
-    return pool, evidence, turns, grounding
+    turns = {candidate.id: str(rows[candidate.id].metadata["dia_id"]) for candidate in pool}
+    return Observed(question, pool, evidence, context, grounding, turns)
 
 
 async def run(file: Path, url: str, every: int) -> None:
     client = await connect(Nats(url=url), "bench")
     bus = NatsBus(client)
     catalog = Catalog(bus, 1)
-    questions = load("locomo", file).questions[::every]
-    projects = sorted({question.project for question in questions})
-    own, foreign = [], []
-    for question in questions:
-        other = projects[(projects.index(question.project) + 1) % len(projects)]
-        own.append((question, *await observe(bus, catalog, question.project, question)))
-        foreign.append((question, *await observe(bus, catalog, other, question)))
-    halves = {"first": set(projects[::2]), "second": set(projects[1::2])}
-    recall10 = {half: fused_recall([x for x in own if x[0].project in names], 10) for half, names in halves.items()}
-    print(f"{len(questions)} questions; fused recall@10 by half: {recall10}")
-    print("alone floor band | half: hit members none_foreign")
-    for alone, floor, band in itertools.product((0.15, 0.2, 0.25, 1.0), (0.35, 0.4), (0.7, 0.8)):
-        profile = Profile(0.5, alone, floor, band, 0.3, 0.5)
-        print(
-            f"{alone:.2f} {floor:.2f} {band:.2f} |", *(line(own, foreign, names, profile) for names in halves.values())
-        )
-    present = PROFILES["minilm"]
-    print("present", present, *(line(own, foreign, names, present) for names in halves.values()))
+    questions = load("locomo", file)
+    strangers = [one for number, one in enumerate(questions.strangers) if number // 2 % every == 0]
+    own = [await observe(bus, catalog, question) for question in questions.questions[::every]]
+    foreign = [await observe(bus, catalog, stranger) for stranger in strangers]
+    print(f"{len(own)} questions, {len(foreign)} to strangers")
+    print("floor band | by half: hit, members, none on foreign, none with names swapped")
+    for floor, band in itertools.product((0.38, 0.40, 0.41, 0.42, 0.44), (0.45, 0.5, 0.55)):
+        profile = replace(PROFILES["minilm"], context_floor=floor, context_band=band)
+        print(f"{floor:.2f} {band:.2f} |", *(line(own, foreign, half, profile) for half in questions.halves()))
+    print("present  ", *(line(own, foreign, half, PROFILES["minilm"]) for half in questions.halves()))
     await client.close()
 
 
-def fused_recall(observed, k: int) -> float:
-    parts = []
-    for question, pool, _, turns, _ in observed:
-        top = {turns[candidate.id] for candidate in pool[:k]}
-        parts.append(len(question.relevant.keys() & top) / len(question.relevant.keys()))
-    return round(sum(parts) / len(parts), 4)
-
-
-def line(own, foreign, projects: set[str], profile: Profile) -> str:
-    hits, members, refused, asked, strangers = 0, 0, 0, 0, 0
-    for question, pool, evidence, turns, grounding in own:
-        if question.project in projects:
-            answer = decide(pool, evidence, profile, 1000, grounding)
-            found = {turns[member.candidate.id] for member in answer.members}
-            hits += bool(question.relevant.keys() & found)
-            members += len(found)
-            asked += 1
-    for question, pool, evidence, _, grounding in foreign:
-        if question.project in projects:
-            refused += decide(pool, evidence, profile, 1000, grounding).kind == "None"
-            strangers += 1
-    return f"{hits / asked:.3f} {members / asked:5.1f} {refused / strangers:.3f};"
+def line(own: list[Observed], foreign: list[Observed], half: set[str], profile: Profile) -> str:
+    hits, members, refused = [], [], {False: [], True: []}
+    for one in own:
+        if isinstance(one.question, Question) and one.question.project in half:
+            found = {one.turns[member.candidate.id] for member in one.answer(profile).members}
+            hits.append(bool(one.question.relevant.keys() & found))
+            members.append(len(found))
+    for one in foreign:
+        if isinstance(one.question, Stranger) and one.question.project in half:
+            refused[one.question.named].append(one.answer(profile).kind == "None")
+    return f"{mean(hits):.3f} {mean(members):5.1f} {mean(refused[False]):.3f} {mean(refused[True]):.3f};"
 
 
 def main() -> None:

@@ -19,7 +19,9 @@ from infra.readers import read_each
 
 #: Encodes in flight: enough that the embedder's batches are full.
 IN_FLIGHT = 48
-RETRIES = 3
+#: How long one item is tried again, and the longest pause between two tries: a service that restarts, or that embeds
+#: long texts on a busy machine, takes its time.
+PATIENCE_S, PAUSE_S = 120.0, 8.0
 
 R = TypeVar("R")
 
@@ -101,15 +103,16 @@ async def _store(client: MemoryClient, request: EncodeRequest, queue: bool, repo
 
 
 async def patiently(call: Callable[[], Awaitable[R]]) -> R:
-    """The call's reply, asked for again where an error says that this may help. Raises the last one."""
-    for attempt in range(RETRIES):
+    """The call's reply, asked for again where an error says that this may help, for a while. Raises the last one."""
+    deadline, pause = time.monotonic() + PATIENCE_S, 1.0
+    while True:
         try:
             return await call()
         except MemlaneError as error:
-            if not error.retryable:
+            if not error.retryable or time.monotonic() + pause > deadline:
                 raise
-        await anyio.sleep(2**attempt)
-    return await call()
+        await anyio.sleep(pause)
+        pause = min(2 * pause, PAUSE_S)
 
 
 def _fail(report: Report, place: str, error: MemlaneError) -> None:

@@ -14,7 +14,7 @@ from contracts.memory import shard_of
 from contracts.ports import Bus
 from orchestrator.fusion import Candidate
 from orchestrator.gather import Gathered, Question
-from orchestrator.membership import Evidence
+from orchestrator.relevance import Evidence
 
 Scores = dict[MemoryId, tuple[float, bool]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from contracts.base import MemoryId, now
@@ -16,9 +17,9 @@ from orchestrator.filters import apply_filters
 from orchestrator.fusion import Candidate, order
 from orchestrator.gather import Gathered, Question
 from orchestrator.grounding import Grounding
-from orchestrator.membership import Evidence, eligible, relevance
 from orchestrator.pending import Pending, pending_candidates, pending_evidence
 from orchestrator.profiles import Profile
+from orchestrator.relevance import Evidence, judge
 from orchestrator.together import both
 
 #: The fused order is looked at in windows of this many, until `ENOUGH` candidates have passed the filters and the lower
@@ -26,6 +27,15 @@ from orchestrator.together import both
 WINDOW, ENOUGH = 100, 50
 #: Evidence that takes longer than this is not waited for.
 EVIDENCE_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """The fused order, the context it came with, and what a first place in the semantic lane weighs in it."""
+
+    pool: list[Candidate]
+    context: Mapping[MemoryId, float]
+    first: float
 
 
 @dataclass(slots=True)
@@ -52,22 +62,23 @@ class LookUp:
         self._question, self._request, self._deadline = question, request, deadline
         self._seen = Seen()
 
-    async def run(
-        self, gathered: Gathered, grounding: Grounding, pool: list[Candidate], pending: Pending, weight: float
-    ) -> Seen:
-        """`weight` is what a pending memory's rank counts. Raises Unavailable when the catalog is late."""
-        seen, best = self._seen, 0.0
-        for part in grounding.windows(pool, WINDOW):
+    async def run(self, gathered: Gathered, grounding: Grounding, fused: Fused, pending: Pending) -> Seen:
+        """Raises Unavailable when the catalog is late."""
+        seen = self._seen
+        for part in grounding.windows(fused.pool, WINDOW):
             passed = await self._window(part, gathered, grounding, pending)
-            found = [seen.evidence[one.id] for one in passed]
-            best = max([best, *(relevance(one, self._profile) for one in found)])
-            tail = found[len(found) // 2 :]
-            if len(seen.kept) >= ENOUGH and not any(eligible(one, best, self._profile) for one in tail):
+            if len(seen.kept) >= ENOUGH and not self._hopeful(passed[len(passed) // 2 :], fused):
                 break
         if pending.records:
-            await self._overlay(gathered, pending, weight)
+            await self._overlay(gathered, pending, fused.first)
         seen.kept.sort(key=order)
         return seen
+
+    def _hopeful(self, tail: list[Candidate], fused: Fused) -> bool:
+        """Whether any of these could be a member, but for the graph's word. A better one below only raises the bar."""
+        evidence = self._seen.evidence
+        band = judge([one.id for one in self._seen.kept], evidence, self._profile, fused.context)
+        return any(evidence[one.id].exact or band.holds(one.id) for one in tail)
 
     async def _window(
         self, part: list[Candidate], gathered: Gathered, grounding: Grounding, pending: Pending

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from contracts.base import MemoryId
@@ -12,19 +12,9 @@ from contracts.lanes import Lane
 from contracts.recall import AnswerKind
 from orchestrator.fusion import Candidate
 from orchestrator.grounding import Grounding
-from orchestrator.profiles import Profile
+from orchestrator.relevance import Band, Evidence
 
 UNGROUNDED = Grounding()
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What is known of one candidate's relevance to the cue, each in [0, 1]."""
-
-    cosine: float = 0.0
-    coverage: float = 0.0
-    exact: bool = False  # the lexical lane vouches: an exact id, or all terms with a rare one among them
-    reranked: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,47 +48,26 @@ class Answer:
 
 def decide(
     candidates: Sequence[Candidate],
-    evidence: dict[MemoryId, Evidence],
-    profile: Profile,
+    evidence: Mapping[MemoryId, Evidence],
+    band: Band,
     max_results: int,
     grounding: Grounding = UNGROUNDED,
     age: Callable[[MemoryId], float] = lambda _: 0.0,
 ) -> Answer:
-    """A candidate joins when its relevance clears the floor and the band around the best, or when the lexical lane
-    vouches for it, or when it is grounded, or when the graph lane vouches and it clears the floor: an off-topic
-    neighbour of a name does not get in. Grounded members come first; those that answer the same are one member, the
-    newest by `age`. None when nobody joins."""
-    scored = [(candidate, relevance(evidence[candidate.id], profile)) for candidate in candidates]
-    reranked = any(evidence[candidate.id].reranked is not None for candidate in candidates)
-    floor = profile.rerank_floor if reranked else profile.abs_floor
-    share = profile.rerank_band if reranked else profile.rel_band
-    top = max((score for _, score in scored), default=0.0)
-    bar = max(floor, top * share)
+    """A candidate joins when its relevance is within the band, or when the lexical lane vouches for it, or when it is
+    grounded, or when the graph lane vouches and it clears the floor by itself: an off-topic neighbour of a name does
+    not get in. Grounded members come first; those that answer the same are one member, the newest by `age`. None when
+    nobody joins."""
     members = []
-    for candidate, score in scored:
+    for candidate in candidates:
         claims = grounding.claims.get(candidate.id, ())
-        why = (*_grounds(claims), *_why(candidate, evidence[candidate.id], score, floor, bar))
+        why = (*_grounds(claims), *_why(candidate, evidence[candidate.id], band))
         if why:
-            members.append(Belonging(candidate, score, why, claims))
+            members.append(Belonging(candidate, band.scores[candidate.id], why, claims))
     members = _fold(members, age)
     members.sort(key=lambda one: (not one.claims, -one.relevance, -one.candidate.score, one.candidate.id))
-    band = {"floor": floor, "band": share, "top": round(top, 4), "bar": round(bar, 4)}
-    return Answer(_kind(len(members)), tuple(members[:max_results]), len(members), band)
-
-
-def eligible(evidence: Evidence, best: float, profile: Profile) -> bool:
-    """Whether a candidate could be a member beside one of relevance `best`, but for the graph's word. A better one that
-    is found later only raises the bar."""
-    bar = max(profile.abs_floor, best * profile.rel_band)
-    return evidence.exact or relevance(evidence, profile) >= bar
-
-
-def relevance(evidence: Evidence, profile: Profile) -> float:
-    """One number in [0, 1]; never RRF, whose top is always the same."""
-    if evidence.reranked is not None:
-        return evidence.reranked
-    blend = profile.cosine_share * evidence.cosine + (1 - profile.cosine_share) * evidence.coverage
-    return max(blend, evidence.cosine - profile.alone_discount)
+    said = {"floor": band.floor, "band": band.share, "top": round(band.top, 4), "bar": round(band.bar, 4)}
+    return Answer(_kind(len(members)), tuple(members[:max_results]), len(members), said)
 
 
 def _fold(members: Sequence[Belonging], age: Callable[[MemoryId], float]) -> list[Belonging]:
@@ -118,14 +87,14 @@ def _grounds(claims: Sequence[Claim]) -> tuple[str, ...]:
     return tuple(f"states: {' '.join(triple)}" for triple in sorted({claim.triple for claim in claims})[:3])
 
 
-def _why(candidate: Candidate, evidence: Evidence, score: float, floor: float, bar: float) -> tuple[str, ...]:
+def _why(candidate: Candidate, evidence: Evidence, band: Band) -> tuple[str, ...]:
     why = []
-    if score >= bar and score > 0:
-        why.append(f"relevance {score:.2f} within the band from {bar:.2f}")
+    if band.holds(candidate.id):
+        why.append(f"relevance {band.scores[candidate.id]:.2f} within the band from {band.bar:.2f}")
     if evidence.exact:
         why.append("holds the cue's exact or rare terms")
     graph = candidate.votes.get(Lane.GRAPH)
-    if graph and graph.confirmed and score >= floor:
+    if graph and graph.confirmed and band.own[candidate.id] >= band.floor:
         why.append(f"connected in the graph: {', '.join(graph.items[:3])}")
     return tuple(why)
 

@@ -22,7 +22,7 @@ from contracts.txn import txn_not_found
 from orchestrator.fusion import RRF_K, Candidate
 from orchestrator.gather import Gathered
 from orchestrator.grounding import Grounding
-from orchestrator.membership import Evidence
+from orchestrator.relevance import Evidence
 
 
 @dataclass(frozen=True, slots=True)

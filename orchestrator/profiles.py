@@ -9,12 +9,15 @@ from dataclasses import dataclass
 class Profile:
     """Relevance is ``cosine_share · cosine + (1 - cosine_share) · coverage``, both in [0, 1], or ``cosine -
     alone_discount`` where that is more (a paraphrase shares no word), or the cross-encoder's calibrated score where it
-    ran."""
+    ran. Each way of telling it has a floor and a band of its own; `context_…` hold where neighbours in a session count.
+    """
 
     cosine_share: float
     alone_discount: float
     abs_floor: float
     rel_band: float
+    context_floor: float
+    context_band: float
     rerank_floor: float
     rerank_band: float
 
@@ -23,6 +26,13 @@ PROFILES: dict[str, Profile] = {
     # all-MiniLM-L6-v2. Calibrated 2026-11-30 by benches/calibrate_membership on locomo-dev, every fourth question, by
     # halves: evidence among the members 0.66 / 0.65 at 4.9 / 8.0 members, None on foreign questions 0.93 / 0.90.
     "minilm": Profile(
-        cosine_share=0.5, alone_discount=0.25, abs_floor=0.35, rel_band=0.70, rerank_floor=0.30, rerank_band=0.50
+        cosine_share=0.5,
+        alone_discount=0.25,
+        abs_floor=0.35,
+        rel_band=0.70,
+        context_floor=0.41,
+        context_band=0.50,
+        rerank_floor=0.30,
+        rerank_band=0.50,
     ),
 }

@@ -18,11 +18,12 @@ from orchestrator.context import blend, lift, neighbours_of, strongest
 from orchestrator.fusion import CONTEXT_WEIGHT, reciprocal_rank_fusion
 from orchestrator.gather import Question, gather
 from orchestrator.grounding import ground
-from orchestrator.look_up import LookUp
+from orchestrator.look_up import Fused, LookUp
 from orchestrator.membership import decide
 from orchestrator.pending import NOTHING, Pending, read_pending
 from orchestrator.profiles import Profile
 from orchestrator.recency import boost_recent
+from orchestrator.relevance import judge
 from orchestrator.render import Timings, render_members, render_trace
 from orchestrator.rerank import Reranker
 from orchestrator.router import route
@@ -80,12 +81,12 @@ class RecallService:
 
         own = blend(gathered.lists)
         context = lift(own, await neighbours_of(self._bus, project, strongest(own), gather_by))
-        first = way.weights[Lane.SEMANTIC] + (CONTEXT_WEIGHT if context else 0.0)  # what a best cosine can come to
         pool = reciprocal_rank_fusion(gathered.lists, way.weights, context=context)[:POOL]
+        fused = Fused(pool, context, way.weights[Lane.SEMANTIC] + (CONTEXT_WEIGHT if context else 0.0))
         timings.mark("fusion")
 
         look_up = LookUp(self._bus, self._catalog, self._profile, question, request, arrived + LOOK_UP_SHARE * budget_s)
-        seen = await look_up.run(gathered, grounding, pool, pending, first)
+        seen = await look_up.run(gathered, grounding, fused, pending)
         kept = boost_recent(seen.kept, seen.facets, reference) if way.temporal else seen.kept
         timings.mark("look_up")
 
@@ -99,9 +100,9 @@ class RecallService:
             seen.evidence[memory_id] = replace(seen.evidence[memory_id], reranked=score)
         timings.mark("rerank")
 
-        answer = decide(
-            reranked.candidates, seen.evidence, self._profile, request.max_results, grounding, seen.newest_first
-        )
+        considered = [candidate.id for candidate in reranked.candidates]
+        band = judge(considered, seen.evidence, self._profile, context)
+        answer = decide(reranked.candidates, seen.evidence, band, request.max_results, grounding, seen.newest_first)
         ids = [member.candidate.id for member in answer.members]
         rows = await hydrate(ids)
         answer = answer.without([one for one in ids if one not in rows or rows[one].tombstone])

@@ -15,8 +15,9 @@ from contracts.recall import RecallRequest
 from orchestrator.filters import apply_filters
 from orchestrator.fusion import Candidate
 from orchestrator.grounding import Grounding, ground
-from orchestrator.membership import Answer, Evidence, decide
+from orchestrator.membership import Answer, decide
 from orchestrator.profiles import PROFILES
+from orchestrator.relevance import Evidence, judge
 from tests.unit.test_gather import FakeBus
 from tests.unit.test_stages import WHEN, row
 
@@ -40,7 +41,8 @@ def answer(found: dict[str, float], grounds: Grounding, ages: dict[str, float] |
     """Over candidates of that cosine and coverage; ages as -days."""
     candidates = [Candidate(memory, 0.1) for memory in found]
     evidence = {memory: Evidence(cosine=value, coverage=value) for memory, value in found.items()}
-    return decide(candidates, evidence, PROFILE, most, grounds, lambda memory: (ages or {}).get(memory, 0.0))
+    band = judge(found, evidence, PROFILE)
+    return decide(candidates, evidence, band, most, grounds, lambda memory: (ages or {}).get(memory, 0.0))
 
 
 def members(found: Answer) -> list[str]:

@@ -19,9 +19,10 @@ from contracts.recall import RecallRequest
 from orchestrator.filters import CHAIN, apply_filters
 from orchestrator.fusion import MOST_TIED, RRF_K, Candidate, Hit, LaneVote, reciprocal_rank_fusion
 from orchestrator.gather import merge
-from orchestrator.membership import Answer, Evidence, decide, relevance
+from orchestrator.membership import Answer, decide
 from orchestrator.profiles import Profile
 from orchestrator.recency import HALF_LIFE_DAYS, TEMPORAL_WEIGHT, boost_recent
+from orchestrator.relevance import Evidence, judge, relevance
 
 WHEN = datetime(2024, 5, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -255,7 +256,10 @@ class TestFilters:
         assert (ids(kept), dropped) == ([D, B], {"unknown": 1, "tombstone": 1})
 
 
-PROFILE = Profile(cosine_share=0.5, alone_discount=0.25, abs_floor=0.4, rel_band=0.8, rerank_floor=0.3, rerank_band=0.5)
+PROFILE = Profile(
+    cosine_share=0.5, alone_discount=0.25, abs_floor=0.4, rel_band=0.8, context_floor=0.5, context_band=0.5,
+    rerank_floor=0.3, rerank_band=0.5,
+)  # fmt: skip
 
 
 def evidence(value: float, **fields: Any) -> Evidence:
@@ -266,9 +270,11 @@ def graph(memory: str, confirmed: bool = True) -> Candidate:
     return Candidate(memory, 0.1, {Lane.GRAPH: LaneVote(1, 1, 1.0, 0.5, confirmed, ("Ana",))})
 
 
-def answer(found: dict[str, Evidence], most: int = 50, graphed: Sequence[str] = ()) -> Answer:
+def answer(
+    found: dict[str, Evidence], most: int = 50, graphed: Sequence[str] = (), context: dict[str, float] | None = None
+) -> Answer:
     candidates = [graph(memory) if memory in graphed else Candidate(memory, 0.1) for memory in found]
-    return decide(candidates, found, PROFILE, most)
+    return decide(candidates, found, judge(found, found, PROFILE, context or {}), most)
 
 
 class TestMembership:
@@ -301,7 +307,9 @@ class TestMembership:
 
     def test_the_graph_must_confirm(self) -> None:
         found = {A: evidence(0.9), B: evidence(0.45)}
-        assert decide([Candidate(A, 1.0), graph(B, confirmed=False)], found, PROFILE, 50).total == 1
+        assert (
+            decide([Candidate(A, 1.0), graph(B, confirmed=False)], found, judge(found, found, PROFILE), 50).total == 1
+        )
 
     def test_the_ceiling_changes_neither_kind_nor_total(self) -> None:
         found = answer({memory: evidence(0.9) for memory in IDS[:7]}, most=1)
@@ -315,7 +323,7 @@ class TestMembership:
         found = {memory: evidence(0.9 if memory == C else 0.8) for memory in (A, B, C, D)}
         candidates = [Candidate(A, 0.1), Candidate(B, 0.1), Candidate(C, 0.0), Candidate(D, 0.2)]
         for order in permutations(candidates):
-            members = decide(order, found, PROFILE, 50).members
+            members = decide(order, found, judge(found, found, PROFILE), 50).members
             assert [member.candidate.id for member in members] == [C, D, *sorted([A, B])]
 
     def test_reranked_scores_have_their_own_scale(self) -> None:
@@ -323,6 +331,39 @@ class TestMembership:
         assert [member.candidate.id for member in found.members] == [A, B]
         assert found.band == {"floor": 0.3, "band": 0.5, "top": 0.8, "bar": 0.4}
         assert answer({A: Evidence(cosine=1.0, coverage=1.0, reranked=0.29)}).kind == "None"
+
+    def test_what_the_cross_encoder_has_not_read_is_not_measured_on_another_scale(self) -> None:
+        found = {A: Evidence(reranked=0.8), B: evidence(1.0), C: evidence(1.0, exact=True)}
+        members = answer(found, graphed=[B]).members
+        assert [(member.candidate.id, member.relevance) for member in members] == [(A, 0.8), (C, 0.0)]
+
+
+class TestMembershipInContext:
+    def test_neighbours_of_the_match_belong_by_their_share_of_the_best_context(self) -> None:
+        found = answer({A: evidence(0.6), B: evidence(0.1), C: evidence(0.1)}, context={A: 2.0, B: 1.0, C: 0.9})
+        assert [(one.candidate.id, one.relevance) for one in found.members] == [(A, 0.6), (B, pytest.approx(0.3))]
+        assert found.band == {"floor": 0.5, "band": 0.5, "top": 0.6, "bar": 0.3}
+
+    def test_somebody_must_meet_the_cue_alone(self) -> None:
+        assert answer({A: evidence(0.49), B: evidence(0.1)}, context={A: 2.0, B: 4.0}).kind == "None"
+        assert answer({A: evidence(0.5), B: evidence(0.1)}, context={A: 2.0, B: 4.0}).kind == "Many"
+
+    def test_the_best_in_context_leads_and_the_best_alone_sets_the_scale(self) -> None:
+        found = answer({A: evidence(0.6), B: evidence(0.1)}, context={A: 2.0, B: 4.0})
+        assert [(one.candidate.id, one.relevance) for one in found.members] == [(B, 0.6), (A, pytest.approx(0.3))]
+
+    def test_what_stands_nowhere_yet_must_be_relevant_alone(self) -> None:
+        found = {A: evidence(0.7), B: evidence(0.55), C: evidence(0.57)}
+        assert [one.candidate.id for one in answer(found, context={A: 2.0}).members] == [A, C]
+
+    def test_without_context_among_those_that_passed_the_old_band_holds(self) -> None:
+        found = {A: evidence(0.9), B: evidence(0.73), C: evidence(0.71)}
+        assert answer(found, context={D: 2.0}) == answer(found)
+
+    def test_the_graph_admits_only_what_clears_the_floor_alone(self) -> None:
+        found = {A: evidence(0.9), B: evidence(0.49), C: evidence(0.5)}
+        members = answer(found, graphed=[B, C], context={A: 4.0, B: 1.0, C: 1.0}).members
+        assert [one.candidate.id for one in members] == [A, C]
 
 
 def reply(*rows: tuple[str, float, tuple[str, ...]], **fields: Any) -> LaneReply:

@@ -1,0 +1,81 @@
+"""Relevance: how much each candidate has to do with the cue, in [0, 1], and from where on it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from contracts.base import MemoryId
+from orchestrator.profiles import Profile
+
+NO_CONTEXT: Mapping[MemoryId, float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of one candidate's relevance to the cue, each in [0, 1]."""
+
+    cosine: float = 0.0
+    coverage: float = 0.0
+    exact: bool = False  # the lexical lane vouches: an exact id, or all terms with a rare one among them
+    reranked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The relevance of all candidates, and the bars they must clear. Nobody clears a bar while `top` is below `floor`.
+
+    Where neighbours count, a memory's relevance is its share of the best context, on the scale of the best memory's own
+    relevance: what is said beside the match belongs with it, and the cue must still be met by somebody alone.
+    """
+
+    scores: Mapping[MemoryId, float]
+    own: Mapping[MemoryId, float]
+    floor: float
+    share: float
+    top: float
+    bar: float
+    bar_alone: float
+    context: Mapping[MemoryId, float]
+
+    def holds(self, memory_id: MemoryId) -> bool:
+        """Whether a candidate is relevant enough by itself or by where it stands."""
+        stands = memory_id in self.context  # what a transaction has pending does not
+        return self.scores[memory_id] >= (self.bar if stands else self.bar_alone) and self.scores[memory_id] > 0
+
+
+def relevance(evidence: Evidence, profile: Profile) -> float:
+    """One number in [0, 1]; never RRF, whose top is always the same."""
+    if evidence.reranked is not None:
+        return evidence.reranked
+    blend = profile.cosine_share * evidence.cosine + (1 - profile.cosine_share) * evidence.coverage
+    return max(blend, evidence.cosine - profile.alone_discount)
+
+
+def judge(
+    ids: Iterable[MemoryId],
+    evidence: Mapping[MemoryId, Evidence],
+    profile: Profile,
+    context: Mapping[MemoryId, float] = NO_CONTEXT,
+) -> Band:
+    """The band around the best of these candidates. Where the cross-encoder spoke, it speaks alone: what it has not
+    read has no relevance, as other scales do not compare with its own."""
+    ids = list(ids)
+    if any(evidence[one].reranked is not None for one in ids):
+        own = {one: evidence[one].reranked or 0.0 for one in ids}
+        return _band(own, own, profile.rerank_floor, profile.rerank_band)
+    own = {one: relevance(evidence[one], profile) for one in ids}
+    highest = max((context.get(one, 0.0) for one in ids), default=0.0)
+    if highest <= 0:
+        return _band(own, own, profile.abs_floor, profile.rel_band)
+    top = max(own.values())
+    scores = {one: top * context[one] / highest if one in context else own[one] for one in ids}
+    alone = max(profile.context_floor, top * profile.rel_band)
+    bar = top * profile.context_band if top >= profile.context_floor else profile.context_floor
+    return Band(scores, own, profile.context_floor, profile.context_band, top, bar, alone, context)
+
+
+def _band(scores: Mapping[MemoryId, float], own: Mapping[MemoryId, float], floor: float, share: float) -> Band:
+    top = max(scores.values(), default=0.0)
+    bar = max(floor, top * share)
+    return Band(scores, own, floor, share, top, bar, bar, NO_CONTEXT)
