@@ -68,6 +68,7 @@ async def observe(bus: NatsBus, catalog: Catalog, question: Question | Stranger)
     fused = reciprocal_rank_fusion(gathered.lists, way.weights, context=context)[:POOL]
     pool = [candidate for part in grounding.windows(fused, POOL) for candidate in part]
     rows = await catalog.hydrate(project, [candidate.id for candidate in pool], [0], deadline)
+    pool = [candidate for candidate in pool if "dia_id" in rows[candidate.id].metadata]  # a turn, not a summary
     evidence = await collect_evidence(bus, asked, gathered, pool, deadline)
     turns = {candidate.id: str(rows[candidate.id].metadata["dia_id"]) for candidate in pool}
     return Observed(question, pool, evidence, context, grounding, turns)

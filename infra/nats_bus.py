@@ -34,7 +34,8 @@ async def connect(settings: Nats, name: str) -> Client:
         logger.warning("nats error", action="nats_error", kind=type(error).__name__, error=str(error))
 
     async def on_lost() -> None:
-        logger.warning("nats connection lost", action="nats_lost")
+        if not client.is_closed:  # by us, on purpose
+            logger.warning("nats connection lost", action="nats_lost")
 
     async def on_back() -> None:
         logger.info("nats connection back", action="nats_back")
