@@ -231,6 +231,14 @@ async def _ignore(_: Exception) -> None:
 
 async def _connect(url: str) -> Client:
     """Fail fast at first, so that a wrong address is told at once; once connected, reconnect for ever."""
-    probe = await nats.connect(url, allow_reconnect=False, connect_timeout=3, error_cb=_ignore)
+    # Without a limit the library tries a server that refuses for two minutes, allow_reconnect or not.
+    probe = await nats.connect(
+        url,
+        allow_reconnect=False,
+        max_reconnect_attempts=1,
+        reconnect_time_wait=0.1,
+        connect_timeout=3,
+        error_cb=_ignore,
+    )
     await probe.close()
     return await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=_ignore)

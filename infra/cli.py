@@ -31,6 +31,7 @@ from infra.cli_common import (
 from infra.cli_eval import evaluate
 from infra.cli_graph import graph
 from infra.cli_http import http
+from infra.cli_mcp import mcp
 from infra.cli_topics import topics
 from infra.cli_usage import usage
 
@@ -186,6 +187,7 @@ app.command()(graph)
 app.command()(topics)
 app.command()(usage)
 app.command()(http)
+app.command()(mcp)
 app.command(name="eval")(evaluate)
 cli_memory.add_to(app)
 cli_edges.add_to(app)

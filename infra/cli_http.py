@@ -43,7 +43,7 @@ async def _serve(host: str, port: int, url: str) -> None:
     from infra.nats_bus import connect
 
     creds = settings_module.load().nats.creds
-    listener = _listen(host, port)
+    listener = listen(host, port)
     try:
         with anyio.fail_after(CONNECT_TIMEOUT_S):
             client = await connect(settings_module.Nats(url=url, creds=creds), "memlane-http")
@@ -68,7 +68,7 @@ async def _serve(host: str, port: int, url: str) -> None:
             await client.close()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """A socket that says it is TCP: asyncio turns off Nagle's delay (40 ms a reply) only where it is told so."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
