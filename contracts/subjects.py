@@ -4,6 +4,7 @@
 |-------------------------------------------------|-------------------------------|----------------------------------|
 | memlane.v1.<project>.<verb>                     | the role of contracts.verbs   | the verbs agents use             |
 | memlane.lane.v1.<lane>.<shard>.search / score   | that lane's replicas          | one shard of one lane            |
+| memlane.lane.v1.lexical.<shard>.terms           | the lexical lane's replicas   | term statistics of one shard     |
 | memlane.lane.v1.graph.<shard>.edges             | the graph lane's replicas     | edges of one shard's memories    |
 | memlane.catalog.v1.<shard>.<op>                 | that shard's catalogs         | hydrate, claims, names, list, …  |
 | memlane.work.v1.embed / rerank                  | embed and rerank workers      | models                           |

@@ -82,11 +82,11 @@ async def _semantic(client: Client, settings: Settings, _: Meter) -> Role:
 
 
 async def _lexical(client: Client, settings: Settings, _: Meter) -> Role:
-    from workers.lane import LaneWorker
     from workers.lexical.index import LexicalIndex
+    from workers.lexical.worker import LexicalWorker
 
     index = LexicalIndex(settings.folder("lexical"), settings.lexical.engine)
-    return LaneWorker(Lane.LEXICAL, settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
+    return LexicalWorker(settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
 
 
 async def _graph(client: Client, settings: Settings, _: Meter) -> Role:
