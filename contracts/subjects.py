@@ -10,6 +10,7 @@
 | memlane.work.v1.embed / rerank                  | embed and rerank workers      | models                           |
 | memlane.work.v1.topics                          | upkeep workers                | the topics of given memories     |
 | memlane.work.v1.summarise                       | encode workers                | store a topic's summary          |
+| memlane.ops.v1.scale                            | `memlane up`                  | how many replicas of a role      |
 | memlane.log.v1.<project>.<shard>.<memory id>    | stream MEMLANE_LOG            | full state of a memory           |
 | memlane.ingest.v1.<project>                     | stream MEMLANE_INGEST         | encode requests, fire and forget |
 | memlane.txn.v1.<project>.<txn id>               | stream MEMLANE_TXN            | what a transaction has pending   |
@@ -50,6 +51,7 @@ USAGE_SUBJECTS = "memlane.used.v1.*.*"
 EMBED = "memlane.work.v1.embed"
 RERANK = "memlane.work.v1.rerank"
 TOPICS = "memlane.work.v1.topics"
+SCALE = "memlane.ops.v1.scale"
 SUMMARISE = "memlane.work.v1.summarise"
 
 
