@@ -27,9 +27,37 @@ class LaneStatus(StrEnum):
 ItemKind = Literal["memory", "statement", "entity", "relation"]
 
 
+class TermStatistics(LaxMessage):
+    """What the lexical lane knows of a cue's terms in one project: how many documents there are (`count`), how many
+    tokens their two fields hold (`lengths`), and how many documents have each term (`df`). Terms are the lane's own;
+    to all others they are names. Those of several shards add up, so that scores do not depend on their number."""
+
+    count: int = 0
+    lengths: tuple[int, int] = (0, 0)
+    terms: tuple[str, ...] = ()
+    df: tuple[int, ...] = ()
+
+
+class TermsQuery(LaxMessage):
+    """Ask one lexical shard for its statistics on the terms of a cue."""
+
+    project: Project
+    cue: str
+    min_position: Position = 0
+    remaining_ms: float = 1000.0
+
+
+class TermsReply(LaxMessage):
+    status: LaneStatus = LaneStatus.OK
+    position: Position = 0
+    statistics: TermStatistics = TermStatistics()
+    took_ms: float = 0.0
+
+
 class LaneQuery(LaxMessage):
     """Ask one shard of one lane for its best items. `vector` is packed (semantic only), `remaining_ms` counts from
-    arrival, `min_position` is the log position the lane must have applied before it answers (0: any)."""
+    arrival, `min_position` is the log position the lane must have applied before it answers (0: any). `statistics`
+    (lexical only) are those of all shards; without them a shard goes by its own."""
 
     project: Project
     cue: str
@@ -38,6 +66,7 @@ class LaneQuery(LaxMessage):
     top_n: int = 100
     min_position: Position = 0
     remaining_ms: float = 1000.0
+    statistics: TermStatistics | None = None
 
 
 class LaneReply(LaxMessage):
@@ -64,7 +93,7 @@ class LaneReply(LaxMessage):
 
 class ScoreQuery(LaxMessage):
     """Ask a lane for its evidence on given memories, whether or not it ranked them, and (lexical only) on `texts` as
-    if they were memories of the project."""
+    if they were memories of the project, by the `statistics` of all shards where they are given."""
 
     project: Project
     cue: str
@@ -72,6 +101,7 @@ class ScoreQuery(LaxMessage):
     ids: tuple[MemoryId, ...] = ()
     texts: tuple[str, ...] = ()
     remaining_ms: float = 1000.0
+    statistics: TermStatistics | None = None
 
 
 class ScoreReply(LaxMessage):

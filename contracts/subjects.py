@@ -4,11 +4,13 @@
 |-------------------------------------------------|-------------------------------|----------------------------------|
 | memlane.v1.<project>.<verb>                     | the role of contracts.verbs   | the verbs agents use             |
 | memlane.lane.v1.<lane>.<shard>.search / score   | that lane's replicas          | one shard of one lane            |
+| memlane.lane.v1.lexical.<shard>.terms           | the lexical lane's replicas   | term statistics of one shard     |
 | memlane.lane.v1.graph.<shard>.edges             | the graph lane's replicas     | edges of one shard's memories    |
 | memlane.catalog.v1.<shard>.<op>                 | that shard's catalogs         | hydrate, claims, names, list, …  |
 | memlane.work.v1.embed / rerank                  | embed and rerank workers      | models                           |
 | memlane.work.v1.topics                          | upkeep workers                | the topics of given memories     |
 | memlane.work.v1.summarise                       | encode workers                | store a topic's summary          |
+| memlane.ops.v1.scale                            | `memlane up`                  | how many replicas of a role      |
 | memlane.log.v1.<project>.<shard>.<memory id>    | stream MEMLANE_LOG            | full state of a memory           |
 | memlane.ingest.v1.<project>                     | stream MEMLANE_INGEST         | encode requests, fire and forget |
 | memlane.txn.v1.<project>.<txn id>               | stream MEMLANE_TXN            | what a transaction has pending   |
@@ -49,6 +51,7 @@ USAGE_SUBJECTS = "memlane.used.v1.*.*"
 EMBED = "memlane.work.v1.embed"
 RERANK = "memlane.work.v1.rerank"
 TOPICS = "memlane.work.v1.topics"
+SCALE = "memlane.ops.v1.scale"
 SUMMARISE = "memlane.work.v1.summarise"
 
 

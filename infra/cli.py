@@ -32,6 +32,7 @@ from infra.cli_eval import evaluate
 from infra.cli_graph import graph
 from infra.cli_http import http
 from infra.cli_mcp import mcp
+from infra.cli_scale import scale
 from infra.cli_topics import topics
 from infra.cli_usage import usage
 
@@ -70,21 +71,24 @@ def up(
 
 @app.command()
 def status(nats: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Show every process that answers: role, shard, position, requests.
+    """Show every process that answers: role, shard, replica, position, lag behind the log, requests.
 
     Example: memlane status
     """
-    from infra.discovery import discover
+    from infra.discovery import discover, lag, log_ends
 
-    async def run() -> list[Any]:
+    async def run() -> Any:
         async with MemoryClient(nats, project=DEFAULT_PROJECT) as client:
-            return await discover(await client.connection())
+            processes = await discover(await client.connection())
+            return processes, await log_ends(await client.connection(), processes)
 
-    processes = anyio.run(run)
+    processes, ends = anyio.run(run)
+    lags = [lag(process, ends) for process in processes]
     if as_json:
-        render.print_json([{name: getattr(process, name) for name in process.__slots__} for process in processes])
+        fields = [{name: getattr(process, name) for name in process.__slots__} for process in processes]
+        render.print_json([one | {"lag": behind} for one, behind in zip(fields, lags, strict=True)])
     else:
-        render.processes(processes)
+        render.processes(processes, lags)
 
 
 @app.command()
@@ -186,6 +190,7 @@ def asyncapi(
 app.command()(graph)
 app.command()(topics)
 app.command()(usage)
+app.command()(scale)
 app.command()(http)
 app.command()(mcp)
 app.command(name="eval")(evaluate)

@@ -120,13 +120,19 @@ def story(memory_id: str, reply: InspectReply) -> None:
         console.print(f"  [dim]position {entry.position}, {entry.at:%Y-%m-%d %H:%M:%S}[/dim] {entry.change}")
 
 
-def processes(found: Sequence[Process]) -> None:
+#: Facts of a process that have columns of their own.
+_COLUMNS = ("shard", "replica", "position", "per_s", "median_ms")
+
+
+def processes(found: Sequence[Process], lags: Sequence[int | None]) -> None:
     table = Table(box=None, padding=(0, 1), header_style="dim")
-    for name in ("role", "requests", "errors", "facts"):
+    for name in ("role", *_COLUMNS, "lag", "requests", "errors", "facts"):
         table.add_column(name)
-    for process in found:
-        facts = "  ".join(f"{key} {value}" for key, value in process.facts.items())
-        table.add_row(process.role, str(process.requests), str(process.errors), escape(facts))
+    for process, behind in zip(found, lags, strict=True):
+        told = [str(process.facts.get(name, "")) for name in _COLUMNS]
+        facts = "  ".join(f"{key} {value}" for key, value in process.facts.items() if key not in _COLUMNS)
+        numbers = ("" if behind is None else str(behind), str(process.requests), str(process.errors))
+        table.add_row(process.role, *told, *numbers, escape(facts))
     console.print(table)
 
 

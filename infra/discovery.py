@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import nats.errors
 import orjson
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.js.errors import NotFoundError
+
+from contracts import subjects
+
+#: Roles that follow the log of all shards, whichever they hold.
+FOLLOW_ALL = ("catalog", "upkeep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +29,11 @@ class Process:
     facts: dict[str, Any]
     requests: int
     errors: int
+
+    @property
+    def shard(self) -> int | None:
+        shard = self.facts.get("shard")
+        return shard if isinstance(shard, int) else None
 
 
 async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
@@ -39,6 +52,28 @@ async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
     await anyio.sleep(wait_s)
     await subscription.unsubscribe()
     return sorted(found, key=lambda process: (process.role, process.id))
+
+
+async def log_ends(client: Client, processes: Sequence[Process]) -> dict[int | None, int]:
+    """The last position of the log, and of each shard that one of the processes holds."""
+    js = client.jetstream(timeout=2)
+    ends: dict[int | None, int] = {}
+    for shard in {None, *(process.shard for process in processes)}:
+        try:
+            found = await js.get_last_msg(subjects.LOG_STREAM, subjects.log("*", "*" if shard is None else shard, "*"))
+            ends[shard] = found.seq or 0
+        except (NotFoundError, TimeoutError, nats.errors.Error):
+            ends[shard] = 0  # nothing is there yet, or it does not say
+    return ends
+
+
+def lag(process: Process, ends: Mapping[int | None, int]) -> int | None:
+    """How many positions of what it follows a process has not applied; None for one that follows nothing."""
+    position = process.facts.get("position")
+    if not isinstance(position, int):
+        return None
+    followed = None if process.role in FOLLOW_ALL else process.shard
+    return max(0, ends.get(followed, 0) - position)
 
 
 async def await_roles(client: Client, wanted: dict[str, int], timeout_s: float) -> dict[str, int]:

@@ -6,12 +6,13 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, ValidationError
 
 from contracts.base import Project
 from contracts.errors import ErrorCode, InvalidRequest
+from contracts.ops import MAX_REPLICAS
 from contracts.usage import Kind, QuotaMode
 
 PREFIX = "MEMLANE_"
@@ -95,6 +96,26 @@ class Sessions(Section):
     ttl_s: float = Field(default=1800.0, ge=1.0)  #: a query session is forgotten after so long without a query
 
 
+Replica = Annotated[int, Field(ge=1, le=MAX_REPLICAS)]
+
+
+class Replicas(Section):
+    """How many processes of each role `memlane up` starts; of those that hold a shard, so many a shard."""
+
+    catalog: Replica = 1
+    semantic: Replica = 1
+    lexical: Replica = 1
+    graph: Replica = 1
+    embed: Replica = 1
+    encode: Replica = 1
+    orchestrator: Replica = 1
+    rerank: Replica = 1
+
+    def of(self, role: str) -> int:
+        """Of a role that may not be multiplied: one."""
+        return int(getattr(self, role, 1))
+
+
 class Upkeep(Section):
     enabled: bool = True  #: without it there are no topics, and summaries that are there already are left as they are
     every_s: float = Field(default=60.0, gt=0)  #: between rounds, in which summaries follow their topics
@@ -120,6 +141,7 @@ class Settings(Section):
     quota: Quota = Quota()
     sessions: Sessions = Sessions()
     upkeep: Upkeep = Upkeep()
+    replicas: Replicas = Replicas()
 
     def folder(self, role: str) -> Path:
         """The data folder of this replica of a role."""

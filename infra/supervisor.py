@@ -14,13 +14,17 @@ from pathlib import Path
 
 import anyio
 import structlog
+from nats.aio.msg import Msg
 
-from contracts.errors import Conflict, ErrorCode, Unavailable
+from contracts import subjects, wire
+from contracts.errors import Conflict, ErrorCode, InvalidRequest, MemlaneError, Unavailable
+from contracts.ops import ScaleReply, ScaleRequest
 from infra.child import NOT_NEEDED, end, spawn, tail
 from infra.discovery import await_roles
 from infra.graph_server import EmbeddedGraph
 from infra.nats_bus import connect
 from infra.nats_server import NatsServer
+from infra.roster import ONCE, PER_SHARD, Post, change, posts
 from infra.settings import Nats, Settings
 
 logger = structlog.get_logger()
@@ -29,16 +33,13 @@ READY_TIMEOUT_S = 120.0
 BACKOFF_S, MOST_BACKOFF_S = 0.3, 10.0
 #: A child that lived this long starts again without waiting.
 STEADY_S = 20.0
-PER_SHARD = ("catalog", "semantic", "lexical", "graph")
-ONCE = ("embed", "encode", "orchestrator", "rerank", "upkeep")
 
 
 @dataclass
 class Worker:
     """A child process and its history."""
 
-    role: str
-    shard: int
+    post: Post
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     backoff: float = BACKOFF_S
@@ -46,8 +47,14 @@ class Worker:
     off: bool = False
 
     @property
+    def role(self) -> str:
+        return self.post.role
+
+    @property
     def label(self) -> str:
-        return f"{self.role}-{self.shard}"
+        """The first replica's is the shortest."""
+        role, shard, number = self.post
+        return f"{role}-{shard}" + (f"-{number + 1}" if number else "")
 
 
 @dataclass
@@ -59,6 +66,7 @@ class Supervisor:
     port: int = 0
     own_nats: bool = True
     workers: list[Worker] = field(default_factory=list)
+    leaving: list[Worker] = field(default_factory=list)
     _nats: NatsServer | None = None
     _graph: EmbeddedGraph | None = None
     _graph_env: dict[str, str] = field(default_factory=dict)
@@ -77,8 +85,12 @@ class Supervisor:
             self._graph = EmbeddedGraph(data / "graph", self.settings.graph.heap_mb)
             self._start_graph()
         off = {"rerank": not self.settings.rerank.enabled, "upkeep": not self.settings.upkeep.enabled}
-        self.workers = [Worker(role, 0) for role in ONCE if not off.get(role)]
-        self.workers += [Worker(role, shard) for shard in range(self.settings.log.shards) for role in PER_SHARD]
+        self.workers = [
+            Worker(post)
+            for role in (*ONCE, *PER_SHARD)
+            if not off.get(role)
+            for post in posts(role, self.settings.log.shards, self.settings.replicas.of(role))
+        ]
         for worker in self.workers:
             self._spawn(worker)
         await self._await_ready()
@@ -95,13 +107,52 @@ class Supervisor:
                 self._restart_graph()
             for worker in self.workers:
                 self._tend(worker)
+            self.leaving = [worker for worker in self.leaving if worker.process and worker.process.poll() is None]
+
+    async def control(self) -> None:
+        """Obey `memlane scale`, for ever."""
+        client = await connect(Nats(url=self.url, creds=self.settings.nats.creds), "memlane-control")
+
+        async def obey(message: Msg) -> None:
+            try:
+                await message.respond(wire.encode(self.scale(wire.decode(ScaleRequest, message.data))))
+            except MemlaneError as error:
+                await message.respond(wire.encode_error(error))
+
+        try:
+            await client.subscribe(subjects.SCALE, cb=obey)
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(2):
+                await client.close()
+
+    def scale(self, request: ScaleRequest) -> ScaleReply:
+        """Start or stop replicas of a role. Raises InvalidRequest for a role that is off by the settings."""
+        present = [worker.post for worker in self.workers]
+        if not any(post.role == request.role for post in present):
+            raise InvalidRequest(ErrorCode.INVALID_REQUEST, f"the role {request.role} is off", field="role")
+        leaving = {worker.post for worker in self.leaving}
+        asked = change(present, leaving, request.role, self.settings.log.shards, request.replicas)
+        stopped = [worker for worker in self.workers if worker.post in asked.stop]
+        self.workers = [worker for worker in self.workers if worker.post not in asked.stop]
+        for worker in stopped:
+            if worker.process and worker.process.poll() is None:
+                worker.process.terminate()
+                self.leaving.append(worker)
+        started = [Worker(post) for post in asked.start]
+        for worker in started:
+            self._spawn(worker)
+        self.workers += started
+        names = tuple(one.label for one in started), tuple(one.label for one in stopped)
+        logger.info("scaled", action="scale", role=request.role, started=names[0], stopped=names[1])
+        return ScaleReply(role=request.role, replicas=request.replicas, started=names[0], stopped=names[1])
 
     def stop(self) -> None:
         """Workers first, so that they finish what is in hand; then the servers they need for that."""
         for worker in self.workers:
             if worker.process and worker.process.poll() is None:
                 worker.process.terminate()
-        for worker in self.workers:
+        for worker in [*self.workers, *self.leaving]:
             if worker.process:
                 end(worker.process)
         if self._graph:
@@ -133,7 +184,8 @@ class Supervisor:
         module = ["orchestrator"] if worker.role == "orchestrator" else ["workers", worker.role]
         env = {
             "MEMLANE_DATA": str(self.settings.data.absolute()),
-            "MEMLANE_SHARD": str(worker.shard),
+            "MEMLANE_SHARD": str(worker.post.shard),
+            "MEMLANE_REPLICA": worker.post.replica(self.settings.replica),
             "MEMLANE_NATS__URL": self.url,
             **(self._graph_env if worker.role == "graph" else {}),
         }
@@ -206,6 +258,7 @@ async def run(supervisor: Supervisor, announce: Callable[[str], None]) -> None:
 
                 tasks.start_soon(stop_on_signal)
                 await supervisor.start()
+                tasks.start_soon(supervisor.control)
                 announce(supervisor.url)
                 await supervisor.watch()
     finally:

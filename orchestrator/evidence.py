@@ -64,7 +64,7 @@ async def _collect(
         return
     async with anyio.create_task_group() as tasks:
         for shard, ids in missing.items():
-            tasks.start_soon(_ask, bus, lane, shard, question, gathered.vector, ids, deadline, scores)
+            tasks.start_soon(_ask, bus, lane, shard, question, gathered, ids, deadline, scores)
 
 
 async def _ask(
@@ -72,7 +72,7 @@ async def _ask(
     lane: Lane,
     shard: int,
     question: Question,
-    vector: str,
+    gathered: Gathered,
     ids: Sequence[MemoryId],
     deadline: float,
     scores: Scores,
@@ -81,7 +81,8 @@ async def _ask(
     query = ScoreQuery(
         project=question.project,
         cue=question.cue,
-        vector=vector if lane is Lane.SEMANTIC else "",
+        vector=gathered.vector if lane is Lane.SEMANTIC else "",
+        statistics=gathered.statistics if lane is Lane.LEXICAL else None,
         ids=tuple(ids),
         remaining_ms=left * 1000,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import anyio
 from pydantic import ValidationError
@@ -12,14 +13,17 @@ from pydantic import ValidationError
 from contracts import subjects, wire
 from contracts.base import Position
 from contracts.errors import MemlaneError
-from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus
+from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus, TermStatistics
 from contracts.ports import Bus, BusFault, NoResponders
 from contracts.recall import LaneOutcome
 from contracts.work import EmbedReply, EmbedRequest
 from orchestrator.fusion import Hit
+from orchestrator.term_statistics import TermStore
 
 #: Kept back from a lane's time for the way to it and home.
 TRAVEL_MS = 2.0
+#: What is remembered of term statistics, by the bus that told: another bus is another log.
+_stores: WeakKeyDictionary[Bus, TermStore] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,9 @@ class Gathered:
     outcomes: dict[Lane, LaneOutcome] = field(default_factory=dict)
     notes: dict[Lane, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     vector: str = ""
-    #: (lane, shard) that listed all it has for the cue: what it did not list, it has no evidence for.
+    #: What the lexical lane scores with, where there are several shards.
+    statistics: TermStatistics | None = None
+    #: (lane, shard) whose whole list is in the lane's: what is not listed, it has no evidence for.
     exhausted: set[tuple[Lane, int]] = field(default_factory=set)
 
     @property
@@ -56,10 +62,20 @@ async def gather(bus: Bus, question: Question, deadline: float, lanes: Collectio
     async with anyio.create_task_group() as tasks:
         if Lane.SEMANTIC in lanes:
             tasks.start_soon(_semantic, bus, question, deadline, gathered, started)
-        for lane in (Lane.LEXICAL, Lane.GRAPH):
-            if lane in lanes:
-                tasks.start_soon(_ask_lane, bus, lane, question, deadline, gathered, started)
+        if Lane.LEXICAL in lanes:
+            tasks.start_soon(_lexical, bus, question, deadline, gathered, started)
+        if Lane.GRAPH in lanes:
+            tasks.start_soon(_ask_lane, bus, Lane.GRAPH, question, deadline, gathered, started)
     return gathered
+
+
+async def _lexical(bus: Bus, question: Question, deadline: float, gathered: Gathered, started: float) -> None:
+    store = _stores.setdefault(bus, TermStore())
+    told = await store.ask(bus, question.project, question.cue, question.positions, deadline)
+    gathered.statistics = told.statistics
+    await _ask_lane(bus, Lane.LEXICAL, question, deadline, gathered, started)
+    if not told.whole:
+        gathered.notes[Lane.LEXICAL] = {**gathered.notes[Lane.LEXICAL], "statistics": ("not of all shards",)}
 
 
 async def _semantic(bus: Bus, question: Question, deadline: float, gathered: Gathered, started: float) -> None:
@@ -89,7 +105,7 @@ async def _ask_lane(
 
     async def ask(shard: int) -> None:
         try:
-            replies[shard] = await ask_shard(bus, lane, shard, question, gathered.vector, deadline)
+            replies[shard] = await ask_shard(bus, lane, shard, question, gathered.vector, deadline, gathered.statistics)
         except Exception as error:
             replies[shard] = error
 
@@ -97,20 +113,33 @@ async def _ask_lane(
         for shard in range(len(question.positions)):
             tasks.start_soon(ask, shard)
     answers = [reply for reply in replies if isinstance(reply, LaneReply)]
-    gathered.lists[lane] = merge(answers, question.top_n)
+    merged = merge(answers)
+    gathered.lists[lane] = merged[: question.top_n]
     gathered.outcomes[lane] = _outcome(replies, len(gathered.lists[lane]), _since(started))
     gathered.notes[lane] = _notes(answers)
-    for shard, reply in enumerate(replies):
-        if isinstance(reply, LaneReply) and reply.status is LaneStatus.OK and len(reply.items) < question.top_n:
-            gathered.exhausted.add((lane, shard))
+    if len(merged) < question.top_n:  # else the merged list may have cut what a shard has listed
+        gathered.exhausted |= {
+            (lane, shard)
+            for shard, reply in enumerate(replies)
+            if isinstance(reply, LaneReply) and reply.status is LaneStatus.OK
+        }
 
 
-async def ask_shard(bus: Bus, lane: Lane, shard: int, question: Question, vector: str, deadline: float) -> LaneReply:
+async def ask_shard(
+    bus: Bus,
+    lane: Lane,
+    shard: int,
+    question: Question,
+    vector: str,
+    deadline: float,
+    statistics: TermStatistics | None = None,
+) -> LaneReply:
     left = deadline - time.monotonic()
     query = LaneQuery(
         project=question.project,
         cue=question.cue,
         vector=vector if lane is Lane.SEMANTIC else "",
+        statistics=statistics if lane is Lane.LEXICAL else None,
         subject=question.subject,
         top_n=question.top_n,
         min_position=question.positions[shard],
@@ -126,7 +155,7 @@ async def ask_shard(bus: Bus, lane: Lane, shard: int, question: Question, vector
     return reply
 
 
-def merge(replies: Sequence[LaneReply], top_n: int) -> list[Hit]:
+def merge(replies: Sequence[LaneReply], top_n: int | None = None) -> list[Hit]:
     """The shards' lists as one: by score, ties by item id, so that the order of arrival does not show. An item that
     two shards return (an entity mentioned in both) stands for the memories of both."""
     merged: dict[str, Hit] = {}

@@ -112,7 +112,7 @@ async def pending_evidence(
     texts = tuple(record.text for record in pending.records.values())
     verdicts = dict.fromkeys(pending.records, (0.0, False))
     left = deadline - time.monotonic()
-    query = ScoreQuery(project=project, cue=cue, texts=texts, remaining_ms=left * 1000)
+    query = ScoreQuery(project=project, cue=cue, texts=texts, remaining_ms=left * 1000, statistics=gathered.statistics)
     try:
         data = await bus.request(subjects.lane(Lane.LEXICAL, 0, "score"), wire.encode(query), left)
         reply = wire.decode_reply(ScoreReply, data)

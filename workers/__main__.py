@@ -82,11 +82,11 @@ async def _semantic(client: Client, settings: Settings, _: Meter) -> Role:
 
 
 async def _lexical(client: Client, settings: Settings, _: Meter) -> Role:
-    from workers.lane import LaneWorker
     from workers.lexical.index import LexicalIndex
+    from workers.lexical.worker import LexicalWorker
 
     index = LexicalIndex(settings.folder("lexical"), settings.lexical.engine)
-    return LaneWorker(Lane.LEXICAL, settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
+    return LexicalWorker(settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
 
 
 async def _graph(client: Client, settings: Settings, _: Meter) -> Role:
@@ -129,7 +129,7 @@ async def run(name: str, settings: Settings) -> None:
         meter = QuotaMeter(ledger, settings.quota)
         role = await ROLES[name](client, settings, meter)
         async with ledger:
-            await Service(client, role, settings.default_project, meter).serve()
+            await Service(client, role, settings.default_project, meter, settings.replica).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

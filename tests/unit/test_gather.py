@@ -210,6 +210,6 @@ async def test_labels_of_another_length_are_garbage(labels: bytes) -> None:
 
 async def test_notes_of_all_shards_are_one() -> None:
     bus = FakeBus()
-    bus.set(subjects.lane(Lane.LEXICAL, 1, "search"), found("x", shard=1))
+    bus.set(subjects.lane(Lane.GRAPH, 1, "search"), found("x", shard=1))
     gathered = await ask(bus, shards=2)
-    assert gathered.notes[Lane.LEXICAL] == {"terms": ("roof", "0", "1")}
+    assert gathered.notes[Lane.GRAPH] == {"terms": ("roof", "0", "1")}

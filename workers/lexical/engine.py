@@ -11,12 +11,10 @@ from contracts.base import MemoryId
 from contracts.memory import MemoryRecord
 from workers.analysis import analyse
 from workers.lexical.cue import Term
+from workers.lexical.statistics import Statistics
 
 EngineName = Literal["whoosh", "tantivy"]
 
-#: BM25 for short turns: little to gain from repetition or from length. Tantivy has its own, fixed (1.2 and 0.75).
-BM25_K1 = 0.9
-BM25_B = 0.4
 #: So many equal scores across the cut are fetched, for the item id to decide among them and not the place in the index.
 TIES = 256
 
@@ -55,20 +53,17 @@ class Engine(Protocol):
         """Leave no byte of a removed document in the files. Rewrites what it must, up to the whole project."""
         ...
 
-    def search(self, terms: dict[Term, float], top_n: int) -> list[Found]:
-        """The best documents by the weighted terms' BM25, best first, ties by item id."""
+    def search(self, terms: dict[Term, float], top_n: int, statistics: Statistics) -> list[Found]:
+        """The best documents by the weighted terms' BM25 under these statistics, best first, ties by item id. The same
+        document has the same score under the same statistics, whatever else the index holds."""
         ...
 
     def of(self, memories: Iterable[MemoryId]) -> list[Document]:
         """Every document of these memories."""
         ...
 
-    def df(self, term: Term) -> int:
-        """How many documents have a term. May count removed ones until the engine has merged them away."""
-        ...
-
-    def count(self) -> int:
-        """How many documents there are. Never below a term's df."""
+    def statistics(self, terms: Iterable[Term]) -> Statistics:
+        """The index's own, on these terms."""
         ...
 
     def close(self) -> None: ...

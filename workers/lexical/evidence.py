@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Set
+from collections.abc import Set
 
-from workers.lexical.cue import Cue, Term, Unit
+from workers.lexical.cue import Cue, Unit
+from workers.lexical.statistics import Statistics
 
 #: A term is rare up to this share of a project's documents, but never above RARE_MOST, and always up to RARE_LEAST.
 RARE_SHARE = 0.01
@@ -13,24 +13,15 @@ RARE_LEAST = 3
 RARE_MOST = 50
 
 
-def idf(df: int, count: int) -> float:
-    """Above 0 for every df in 0..count; largest for a term that no document has."""
-    return math.log1p((count - min(df, count) + 0.5) / (df + 0.5))
-
-
 class Judge:
-    """Judges items of one project against one cue, by that project's document frequencies."""
+    """Judges items of one project against one cue, by that project's statistics on the cue's terms."""
 
-    def __init__(self, cue: Cue, df: Callable[[Term], int], count: int) -> None:
+    def __init__(self, cue: Cue, statistics: Statistics) -> None:
         self._units = cue.units
-        self._count = count
-        self.df = {term: df(term) for term in cue.terms}
+        self._statistics = statistics
         self._weights = [self._weigh(unit) for unit in cue.units]
         self._total = sum(sum(weights) for weights in self._weights)
         self._rare = [self._is_rare(unit) for unit in cue.units]
-
-    def idf(self, term: Term) -> float:
-        return idf(self.df[term], self._count)
 
     def judge(self, exact: Set[str], stem: Set[str]) -> tuple[float, bool]:
         """The idf-weighted share of the cue that an item with these tokens contains, and whether it is confirmed.
@@ -50,18 +41,19 @@ class Judge:
     def _weigh(self, unit: Unit) -> list[float]:
         """The idf of each part and, for an id, of its whole form, which then weighs as much as the parts together."""
         share = 1.0 / len(unit.parts) if unit.marked else 1.0
-        weights = [self.idf(part) * share for part in unit.parts]
-        return [*weights, self.idf(unit.whole)] if unit.marked and unit.whole else weights
+        weights = [self._statistics.idf(part) * share for part in unit.parts]
+        return [*weights, self._statistics.idf(unit.whole)] if unit.marked and unit.whole else weights
 
     def _is_rare(self, unit: Unit) -> bool:
         if unit.stop:
             return False
+        have, count = self._statistics.df, self._statistics.count
         if unit.marked and unit.whole:
-            df = self.df[unit.whole]
+            df = have[unit.whole]
         else:
-            df = max(min(self.df[part] for part in unit.parts), self.df[unit.joined] if unit.joined else 0)
-        limit = max(RARE_LEAST, min(self._count * RARE_SHARE, RARE_MOST))
-        return 0 < df <= limit and (df * 2 <= self._count or self._count <= RARE_LEAST)
+            df = max(min(have[part] for part in unit.parts), have[unit.joined] if unit.joined else 0)
+        limit = max(RARE_LEAST, min(count * RARE_SHARE, RARE_MOST))
+        return 0 < df <= limit and (df * 2 <= count or count <= RARE_LEAST)
 
 
 def _held(unit: Unit, weights: list[float], exact: Set[str], stem: Set[str]) -> list[float]:

@@ -12,15 +12,16 @@ import anyio.to_thread
 import structlog
 
 from contracts.base import MemoryId, Position, Project
-from contracts.lanes import LaneQuery, LaneReply, ScoreQuery, ScoreReply
+from contracts.lanes import LaneQuery, LaneReply, ScoreQuery, ScoreReply, TermsQuery, TermsReply, TermStatistics
 from contracts.memory import MemoryRecord
 from contracts.ports import Entry
 from workers.analysis import analyse
-from workers.lexical.cue import Term, read_cue
+from workers.lexical.cue import Cue, Term, read_cue
 from workers.lexical.engine import Document, Engine, EngineName, Found, digest, documents
 from workers.lexical.evidence import Judge
 from workers.lexical.position import PositionFile
 from workers.lexical.shelf import Shelf
+from workers.lexical.statistics import Statistics, unpack
 
 #: Only the terms of a cue that tell most are searched for; its evidence still counts every term.
 MOST_TERMS = 48
@@ -60,6 +61,9 @@ class LexicalIndex:
     async def score(self, query: ScoreQuery) -> ScoreReply:
         return await anyio.to_thread.run_sync(self._score, query)
 
+    async def terms(self, query: TermsQuery) -> TermsReply:
+        return await anyio.to_thread.run_sync(self._terms, query)
+
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._shelf.close)
 
@@ -96,16 +100,23 @@ class LexicalIndex:
         with self._shelf.existing(query.project) as engine:
             if engine is None or not cue.units or query.top_n < 1:
                 return LaneReply(position=self._position)
-            judge = Judge(cue, engine.df, engine.count())
-            terms = _telling(cue.terms, judge)
-            found = engine.search(terms, query.top_n) if terms else []
+            statistics = _statistics(engine, cue, query.statistics)
+            terms = _telling(cue.terms, statistics)
+            found = engine.search(terms, query.top_n, statistics) if terms else []
+            judge = Judge(cue, statistics)
         return _reply(found, judge, self._position, [unit.text for unit in cue.units])
+
+    def _terms(self, query: TermsQuery) -> TermsReply:
+        cue = read_cue(query.cue)
+        with self._shelf.existing(query.project) as engine:
+            statistics = _statistics(engine, cue, None)
+        return TermsReply(position=self._position, statistics=statistics.pack(list(cue.terms)))
 
     def _score(self, query: ScoreQuery) -> ScoreReply:
         cue = read_cue(query.cue)
         with self._shelf.existing(query.project) as engine:
             held = engine.of(dict.fromkeys(query.ids)) if engine and cue.units else []
-            judge = Judge(cue, engine.df if engine else _nowhere, engine.count() if engine else 0)
+            judge = Judge(cue, _statistics(engine, cue, query.statistics))
         best = dict.fromkeys(query.ids, (0.0, False))
         for document in held:
             share, confirmed = _judged(judge, document)
@@ -131,8 +142,12 @@ def _maker(engine: EngineName) -> Callable[[Path], Engine]:
     return WhooshEngine
 
 
-def _nowhere(_: Term) -> int:
-    return 0
+def _statistics(engine: Engine | None, cue: Cue, given: TermStatistics | None) -> Statistics:
+    """Those of all shards where they are given, else the engine's own."""
+    terms = list(cue.terms)
+    if given is not None:
+        return unpack(given, terms)
+    return engine.statistics(terms) if engine else Statistics(df=dict.fromkeys(terms, 0))
 
 
 def _write(engine: Engine, records: Iterable[MemoryRecord]) -> None:
@@ -150,10 +165,10 @@ def _write(engine: Engine, records: Iterable[MemoryRecord]) -> None:
         engine.purge()
 
 
-def _telling(terms: dict[Term, float], judge: Judge) -> dict[Term, float]:
+def _telling(terms: dict[Term, float], statistics: Statistics) -> dict[Term, float]:
     """The terms that the project knows, those that tell most first."""
-    known = [(term, weight) for term, weight in terms.items() if judge.df[term]]
-    return dict(sorted(known, key=lambda pair: (-pair[1] * judge.idf(pair[0]), pair[0]))[:MOST_TERMS])
+    known = [(term, weight) for term, weight in terms.items() if statistics.df[term]]
+    return dict(sorted(known, key=lambda pair: (-pair[1] * statistics.idf(pair[0]), pair[0]))[:MOST_TERMS])
 
 
 def _judged(judge: Judge, document: Document) -> tuple[float, bool]:

@@ -10,7 +10,7 @@ import orjson
 from contracts.base import Position
 
 #: Raise this whenever analysis or the stored fields change: an index of another format is rebuilt from the log.
-FORMAT = 1
+FORMAT = 2
 
 
 class PositionFile:

@@ -8,16 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from contracts.base import MemoryId
-from workers.lexical.cue import Term
+from workers.lexical.cue import Field, Term
 from workers.lexical.engine import TIES, Document, Found, ranked
+from workers.lexical.statistics import Statistics, saturation
 
 #: The least that tantivy takes for one indexing thread.
 _HEAP_BYTES = 15_000_000
 _STORED = ("item", "memory", "kind", "label", "digest", "exact", "stem")
+#: The fast field that holds how many tokens a field has.
+_LENGTH: dict[Field, str] = {"exact": "exact_length", "stem": "stem_length"}
+#: So many times what is asked for is scored anew: the library's order is not ours.
+MORE = 2
 
 
 class TantivyEngine:
-    """An `Engine` over tantivy. Its BM25 is fixed at k1 = 1.2 and b = 0.75.
+    """An `Engine` over tantivy. The library finds the candidates by its own BM25, whose constants are fixed and whose
+    statistics are the index's; they are scored anew from their stored tokens.
 
     Raises RuntimeError when tantivy is not installed.
     """
@@ -32,6 +38,7 @@ class TantivyEngine:
         self._index.config_reader("manual")
         self._writing = threading.Lock()
         self._writer: Any = None
+        self._lengths: dict[Field, int] = {}
         self._searcher = self._reload()
 
     def write(self, forget: Iterable[MemoryId], add: Sequence[Document]) -> None:
@@ -59,20 +66,20 @@ class TantivyEngine:
                 self._writer.delete_documents_by_term("memory", memory)
             for document in add:
                 fields = {name: getattr(document, name) for name in _STORED}
-                self._writer.add_document(self._tantivy.Document(**fields))
+                lengths = {length: len(fields[name].split()) for name, length in _LENGTH.items()}
+                self._writer.add_document(self._tantivy.Document(**fields, **lengths))
             self._writer.commit()
         except BaseException:
             self._writer.rollback()
             raise
         self._searcher = self._reload()
 
-    def search(self, terms: dict[Term, float], top_n: int) -> list[Found]:
+    def search(self, terms: dict[Term, float], top_n: int, statistics: Statistics) -> list[Found]:
         searcher = self._searcher
-        query = self._any_of(terms)
-        hits = searcher.search(query, limit=top_n + TIES, count=False).hits
-        cut = hits[top_n - 1][0] if len(hits) >= top_n else 0.0
-        kept = [(score, address) for score, address in hits if score >= cut]
-        return ranked([Found(float(score), _document(searcher.doc(address))) for score, address in kept], top_n)
+        hits = searcher.search(self._any_of(terms), limit=MORE * top_n + TIES, count=False).hits
+        documents = [_document(searcher.doc(address)) for _, address in hits]
+        weights = {term: weight * statistics.idf(term) for term, weight in terms.items()}
+        return ranked([Found(_score(document, weights, statistics), document) for document in documents], top_n)
 
     def of(self, memories: Iterable[MemoryId]) -> list[Document]:
         searcher = self._searcher
@@ -83,11 +90,15 @@ class TantivyEngine:
         hits = searcher.search(query, limit=searcher.num_docs, count=False).hits
         return [_document(searcher.doc(address)) for _, address in hits]
 
-    def df(self, term: Term) -> int:
-        return int(self._searcher.doc_freq(term.field, term.text))
+    def statistics(self, terms: Iterable[Term]) -> Statistics:
+        searcher = self._searcher
+        df = {term: self._df(searcher, term) for term in terms}
+        return Statistics(int(searcher.num_docs), self._lengths, df)
 
-    def count(self) -> int:
-        return int(self._searcher.num_docs)
+    def _df(self, searcher: Any, term: Term) -> int:
+        """The searcher's own `doc_freq` counts removed documents until they are merged away."""
+        query = self._tantivy.Query.term_query(self._schema, term.field, term.text, "basic")
+        return int(searcher.search(query, limit=1, count=True).count)
 
     def close(self) -> None:
         with self._writing:
@@ -99,8 +110,9 @@ class TantivyEngine:
         builder = self._tantivy.SchemaBuilder()
         for name in ("item", "memory", "kind", "label", "digest"):
             builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
-        for name in ("exact", "stem"):
+        for name, length in _LENGTH.items():
             builder.add_text_field(name, stored=True, tokenizer_name="words", index_option="freq")
+            builder.add_integer_field(length, fast=True)
         return builder.build()
 
     def _any_of(self, terms: dict[Term, float]) -> Any:
@@ -117,7 +129,11 @@ class TantivyEngine:
 
     def _reload(self) -> Any:
         self._index.reload()
-        return self._index.searcher()
+        searcher = self._index.searcher()
+        sums = {name: {"sum": {"field": length}} for name, length in _LENGTH.items()}
+        found = searcher.aggregate(self._tantivy.Query.all_query(), sums) if searcher.num_docs else {}
+        self._lengths = {name: int(found[name]["value"]) if found else 0 for name in _LENGTH}
+        return searcher
 
 
 def require() -> Any:
@@ -133,3 +149,12 @@ def require() -> Any:
 
 def _document(stored: Any) -> Document:
     return Document(*(stored.get_first(name) for name in _STORED))
+
+
+def _score(document: Document, weights: dict[Term, float], statistics: Statistics) -> float:
+    tokens: dict[Field, list[str]] = {"exact": document.exact.split(), "stem": document.stem.split()}
+    score = 0.0
+    for term, weight in weights.items():
+        if count := tokens[term.field].count(term.text):
+            score += weight * saturation(count, len(tokens[term.field]), statistics.average(term.field))
+    return score

@@ -18,6 +18,7 @@ from whoosh.reading import SegmentReader
 from contracts.base import MemoryId
 from workers.lexical.cue import Term
 from workers.lexical.engine import TIES, Document, Found, ranked
+from workers.lexical.statistics import Statistics
 from workers.lexical.whoosh_scoring import Scores
 
 #: So many segments of like size, that is of one power of _TIER, are merged: a document is rewritten a few times in all.
@@ -68,9 +69,9 @@ class WhooshEngine:
             _sync(self._path, before)
             self._renew()
 
-    def search(self, terms: dict[Term, float], top_n: int) -> list[Found]:
+    def search(self, terms: dict[Term, float], top_n: int, statistics: Statistics) -> list[Found]:
         with self._reading:
-            hits = self._scores.best(terms, top_n + TIES)
+            hits = self._scores.best(terms, top_n + TIES, statistics)
             cut = hits[top_n - 1][0] if len(hits) >= top_n else 0.0
             found = [Found(score, self._stored(number)) for score, number in hits if score >= cut]
         return ranked(found, top_n)
@@ -84,13 +85,9 @@ class WhooshEngine:
                     found.extend(self._stored(number) for number in reader.postings("memory", memory).all_ids())
             return found
 
-    def df(self, term: Term) -> int:
+    def statistics(self, terms: Iterable[Term]) -> Statistics:
         with self._reading:
-            return self._scores.df(term)
-
-    def count(self) -> int:
-        with self._reading:
-            return self._scores.count
+            return self._scores.statistics(terms)
 
     def close(self) -> None:
         with self._writing, self._reading:

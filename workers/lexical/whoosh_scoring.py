@@ -5,37 +5,59 @@ Whoosh's own scorers call Python several times for each posting, which costs 100
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from whoosh.matching import FilterMatcher
 
-from workers.lexical.cue import Term
-from workers.lexical.engine import BM25_B, BM25_K1
+from workers.lexical.cue import Field, Term
+from workers.lexical.statistics import BM25_B, BM25_K1, Statistics
 
-_FIELDS = ("exact", "stem")
+_FIELDS: tuple[Field, ...] = ("exact", "stem")
+#: Terms of a segment whose postings are kept.
+MOST_READ = 128
 _Floats = NDArray[np.float64]
 
 
 class Segment:
     """What scoring needs of one segment; `lengths` never change, `deleted` belong to one reader."""
 
-    def __init__(self, reader: Any, offset: int, lengths: dict[str, _Floats] | None) -> None:
+    def __init__(self, reader: Any, offset: int, lengths: dict[Field, _Floats] | None) -> None:
         self.reader, self.offset = reader, offset
         self.name = str(reader.segment().segment_id())
         self.size = int(reader.doc_count_all())
         self.lengths = lengths or {field: self._lengths(field) for field in _FIELDS}
         self.deleted = np.fromiter(reader.segment().deleted_docs(), dtype=np.int64)
+        self._read: dict[Term, tuple[NDArray[np.int64], _Floats]] = {}
 
     def _lengths(self, field: str) -> _Floats:
         length = self.reader.doc_field_length
-        return np.fromiter((length(number, field) for number in range(self.size)), np.float64, self.size)
+        lengths = np.fromiter((length(number, field) for number in range(self.size)), np.float64, self.size)
+        return np.nan_to_num(lengths)  # a segment in which no document has a token of the field knows no lengths
+
+    def length(self, field: Field) -> int:
+        """How many tokens the documents that are not deleted have in a field."""
+        return int(self.lengths[field].sum() - self.lengths[field][self.deleted].sum())
+
+    def df(self, term: Term) -> int:
+        """How many documents have a term, without deleted ones."""
+        if not len(self.deleted):
+            return int(self.reader.doc_frequency(term.field, term.text))
+        numbers, _ = self.postings(term)
+        return len(numbers) - int(np.isin(numbers, self.deleted).sum())
 
     def postings(self, term: Term) -> tuple[NDArray[np.int64], _Floats]:
-        """The documents that have a term, deleted ones too, and how often."""
+        """The documents that have a term, deleted ones too, and how often. A cue's terms are read once to count them
+        and once to score."""
+        if term not in self._read:
+            while len(self._read) >= MOST_READ:
+                self._read.pop(next(iter(self._read)))
+            self._read[term] = self._postings(term)
+        return self._read[term]
+
+    def _postings(self, term: Term) -> tuple[NDArray[np.int64], _Floats]:
         numbers: list[int] = []
         counts: list[float] = []
         if (term.field, term.text) in self.reader:
@@ -60,27 +82,28 @@ class Scores:
             for reader, offset in self.reader.leaf_readers()
             if reader.doc_count_all()
         ]
-        self.count = int(self.reader.doc_count_all())
-        self._average = {field: self.reader.field_length(field) / max(1, self.count) for field in _FIELDS}
+        self._count = int(self.reader.doc_count())
+        self._lengths: dict[Field, int] = {
+            field: sum(segment.length(field) for segment in self.segments) for field in _FIELDS
+        }
 
-    def best(self, terms: dict[Term, float], most: int) -> list[tuple[float, int]]:
+    def statistics(self, terms: Iterable[Term]) -> Statistics:
+        df = {term: sum(segment.df(term) for segment in self.segments) for term in terms}
+        return Statistics(self._count, self._lengths, df)
+
+    def best(self, terms: dict[Term, float], most: int, statistics: Statistics) -> list[tuple[float, int]]:
         """The scores and numbers of up to `most` documents, best first, ties by number."""
-        idf = {term: weight * self._idf(term) for term, weight in terms.items()}
-        found = [hit for segment in self.segments for hit in self._segment(segment, idf, most)]
+        weights = {term: weight * statistics.idf(term) for term, weight in terms.items()}
+        found = [hit for segment in self.segments for hit in self._segment(segment, weights, most, statistics)]
         return sorted(found, key=lambda hit: (-hit[0], hit[1]))[:most]
 
-    def df(self, term: Term) -> int:
-        return int(self.reader.doc_frequency(term.field, term.text))
-
-    def _idf(self, term: Term) -> float:
-        df = self.df(term)
-        return math.log1p((self.count - df + 0.5) / (df + 0.5))
-
-    def _segment(self, segment: Segment, idf: dict[Term, float], most: int) -> Iterator[tuple[float, int]]:
+    def _segment(
+        self, segment: Segment, weights: dict[Term, float], most: int, statistics: Statistics
+    ) -> Iterator[tuple[float, int]]:
         totals = np.zeros(segment.size)
-        for term, weight in idf.items():
+        for term, weight in weights.items():
             numbers, counts = segment.postings(term)
-            relative = segment.lengths[term.field][numbers] / (self._average[term.field] or 1.0)
+            relative = segment.lengths[term.field][numbers] / statistics.average(term.field)
             norms = BM25_K1 * (1 - BM25_B + BM25_B * relative)
             totals[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms)
         totals[segment.deleted] = 0.0

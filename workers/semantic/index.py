@@ -103,7 +103,7 @@ class SemanticIndex:
             return LaneReply()
         hits = index.search(unpack_vector(query.vector), query.top_n)
         kinds: list[ItemKind] = ["statement" if "#" in key else "memory" for key, _ in hits]
-        scores = tuple(round(score, 6) for _, score in hits)
+        scores = tuple(score for _, score in hits)
         return LaneReply(
             items=tuple(key for key, _ in hits),
             kinds=tuple(kinds),

@@ -21,6 +21,10 @@ EXACT_BELOW = 1000
 REBUILD_AT = 0.5
 
 
+#: A cosine's: what float vectors are good for.
+DECIMALS = 6
+
+
 class BadVector(ValueError):
     """A vector of another dimension, or with NaN, infinity or zero length."""
 
@@ -85,7 +89,8 @@ class VectorIndex:
             count = min(top_n, len(self._labels))
             if count == 0:
                 return []
-            found = self._scan(unit) if len(self._labels) < EXACT_BELOW else self._walk(unit, count)
+            keys = list(self._labels) if len(self._labels) < EXACT_BELOW else self._walk(unit, count)
+            found = zip(keys, self._cosines(unit, keys), strict=True)
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:count]
 
     def cosines(self, vector: Vector, keys: Sequence[str]) -> list[float]:
@@ -95,8 +100,7 @@ class VectorIndex:
             held = [key for key in keys if key in self._labels]
             if not held:
                 return [0.0] * len(keys)
-            rows = np.asarray(self._graph.get_items([self._labels[key] for key in held]), dtype=np.float32)
-        by_key = dict(zip(held, (rows @ unit).tolist(), strict=True))
+            by_key = dict(zip(held, self._cosines(unit, held), strict=True))
         return [by_key.get(key, 0.0) for key in keys]
 
     def save(self, path: Path) -> tuple[list[str], list[int]]:
@@ -146,19 +150,21 @@ class VectorIndex:
             self._graph.mark_deleted(label)
             self._deleted += 1
 
-    def _scan(self, unit: Vector) -> list[tuple[str, float]]:
-        keys = list(self._labels)
-        rows = np.asarray(self._graph.get_items(list(self._labels.values())), dtype=np.float32)
-        return list(zip(keys, (rows @ unit).tolist(), strict=True))
+    def _cosines(self, unit: Vector, keys: Sequence[str]) -> list[float]:
+        """Rounded from twice the precision: a product of floats is not the same to the last bit beside other rows, and
+        an answer must not depend on which items share an index."""
+        rows = np.asarray(self._graph.get_items([self._labels[key] for key in keys]), dtype=np.float64)
+        cosines: list[float] = np.round(rows @ unit.astype(np.float64), DECIMALS).tolist()
+        return cosines
 
-    def _walk(self, unit: Vector, count: int) -> list[tuple[str, float]]:
+    def _walk(self, unit: Vector, count: int) -> list[str]:
         self._graph.set_ef(max(EF_SEARCH, count + 16))
         try:
-            labels, distances = self._graph.knn_query(unit.reshape(1, -1), k=count)
+            labels, _ = self._graph.knn_query(unit.reshape(1, -1), k=count)
         except RuntimeError:
             # The walk met too many deleted items to find `count`: look at all of them instead.
-            return self._scan(unit)
-        return [(self._keys[int(label)], 1.0 - float(d)) for label, d in zip(labels[0], distances[0], strict=True)]
+            return list(self._labels)
+        return [self._keys[int(label)] for label in labels[0]]
 
     def _rebuild(self) -> None:
         keys = list(self._labels)
