@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from workers.analysis import analyse, tokens
-from workers.lexical.cue import MAX_UNITS, read_cue
-from workers.lexical.evidence import idf
+from workers.lexical.cue import MAX_UNITS, Term, read_cue
+from workers.lexical.statistics import Statistics
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,8 @@ def test_a_long_cue_is_cut() -> None:
 
 
 def test_idf_falls_as_a_term_becomes_common_and_stays_positive() -> None:
-    values = [idf(df, 10) for df in range(11)]
+    term = Term("stem", "tea")
+    values = [Statistics(10, {}, {term: df}).idf(term) for df in range(11)]
     assert values == sorted(values, reverse=True)
     assert values[-1] > 0
-    assert idf(5, 3) > 0  # a df may count documents that are already gone
+    assert Statistics(3, {}, {term: 5}).idf(term) > 0  # a df may count documents that are already gone
