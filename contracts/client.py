@@ -98,9 +98,10 @@ class MemoryClient:
         """The `k` best memories by seven weighted signals."""
         return await self.call("query", wire.validate(QueryRequest, {"query": query, **fields}), QueryReply)
 
-    async def feedback(self, id: str, *, useful: bool) -> FeedbackReply:
+    async def feedback(self, id: str, *, useful: bool, request_id: str | None = None) -> FeedbackReply:
         """Say whether a memory was of use: it counts in the signals usage and decay."""
-        return await self.call("feedback", wire.validate(FeedbackRequest, {"id": id, "useful": useful}), FeedbackReply)
+        given = {"id": id, "useful": useful} | ({"request_id": request_id} if request_id is not None else {})
+        return await self.call("feedback", wire.validate(FeedbackRequest, given), FeedbackReply)
 
     @asynccontextmanager
     async def transaction(self, timeout_s: int = DEFAULT_TIMEOUT_S) -> AsyncIterator[Transaction]:

@@ -147,17 +147,20 @@ class QueryReply(Metered):
 
 
 class FeedbackRequest(Message):
-    """Was a memory of use? Useful counts as three uses, not useful takes one back."""
+    """Was a memory of use? Useful counts as three uses, not useful takes one back. Sent again with the same
+    `request_id` within two minutes it counts once; without one, each time."""
 
     id: MemoryId
     useful: bool
+    request_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
 
 
 class FeedbackReply(LaxMessage):
-    """`counted` is what the memory's uses change by."""
+    """`counted` is what the memory's uses change by: 0 where this request was counted before (`deduplicated`)."""
 
     id: MemoryId
     counted: int
+    deduplicated: bool = False
 
 
 class Use(LaxMessage):

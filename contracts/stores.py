@@ -112,8 +112,9 @@ class UseBatch:
 class Uses(Protocol):
     """The stream of uses: which memories were given in an answer, and feedback on them."""
 
-    async def tell(self, project: str, shard: int, use: Use) -> None:
-        """Append, and return after it is stored. Raises Unavailable; then it may be stored or not."""
+    async def tell(self, project: str, shard: int, use: Use, once: str | None = None) -> bool:
+        """Append, and return after it is stored: False where one of the project with the same `once` was stored in the
+        last two minutes. Raises Unavailable; then it may be stored or not."""
         ...
 
     def follow(self, durable: str, shard: int, after: Position) -> AsyncIterator[UseBatch]:

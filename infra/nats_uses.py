@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator
 
 import nats.errors
@@ -29,13 +30,19 @@ class StreamUses:
     def __init__(self, client: Client) -> None:
         self._client, self._js = client, client.jetstream(timeout=TIMEOUT_S)
 
-    async def tell(self, project: str, shard: int, use: Use) -> None:
+    async def tell(self, project: str, shard: int, use: Use, once: str | None = None) -> bool:
+        # a request id may hold what no header can; the stream knows message ids, not projects
+        mark = hashlib.sha256(f"{project}\n{once}".encode()).hexdigest()
+        headers = {"Nats-Msg-Id": mark} if once is not None else None
         try:
-            await self._js.publish(subjects.used(project, shard), wire.encode(use), stream=subjects.USAGE_STREAM)
+            ack = await self._js.publish(
+                subjects.used(project, shard), wire.encode(use), stream=subjects.USAGE_STREAM, headers=headers
+            )
         except (TimeoutError, nats.errors.Error, JetStreamError) as error:
             raise Unavailable(
                 ErrorCode.UNAVAILABLE, "the stream of uses did not acknowledge", reason=str(error)
             ) from None
+        return not ack.duplicate
 
     async def follow(self, durable: str, shard: int, after: Position) -> AsyncIterator[UseBatch]:
         subject = subjects.used("*", shard)

@@ -96,6 +96,7 @@ def _streams(settings: Log) -> list[api.StreamConfig]:
             storage=api.StorageType.FILE,
             max_age=USES_KEPT_S,
             num_replicas=settings.replicas,
+            duplicate_window=120,
         ),
         api.StreamConfig(
             name=subjects.DLQ_STREAM,

@@ -47,7 +47,7 @@ class UsesService:
             self._afterwards.soon(tell)
 
     async def feedback(self, project: str, request: FeedbackRequest) -> FeedbackReply:
-        """Count it, and answer once that is stored. Sent again it counts again.
+        """Count it, and answer once that is stored. Sent again it counts again, unless it has a request id.
 
         Raises NotFound (UNKNOWN_PROJECT, MEMORY_NOT_FOUND for a memory that is not in the project or was forgotten) and
         Unavailable when catalog or stream do not answer.
@@ -59,7 +59,6 @@ class UsesService:
         if row is None or row.tombstone:
             raise NotFound(ErrorCode.MEMORY_NOT_FOUND, "no such memory", id=request.id)
         count = USEFUL if request.useful else NOT_USEFUL
-        await self._uses.tell(
-            project, shard_of(request.id, self._shards), Use(ids=(request.id,), count=count, at=now())
-        )
-        return FeedbackReply(id=request.id, counted=count)
+        use, shard = Use(ids=(request.id,), count=count, at=now()), shard_of(request.id, self._shards)
+        fresh = await self._uses.tell(project, shard, use, request.request_id)
+        return FeedbackReply(id=request.id, counted=count if fresh else 0, deduplicated=not fresh)

@@ -12,9 +12,7 @@ from contracts import subjects, wire
 from contracts.base import Position
 from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus, ScoreQuery, ScoreReply
 from contracts.ports import Call, Endpoint, Entry, Log
-
-#: A lane that has less time left than this refuses at once rather than answer nobody.
-LEAST_TIME_S = 0.002
+from workers.pace import Pace
 
 
 class Projection(Protocol):
@@ -86,11 +84,14 @@ async def follow(
 class LaneWorker:
     """The role of one replica of one shard of one lane."""
 
-    def __init__(self, lane: Lane, shard: int, replica: str, index: LaneIndex, log: Log) -> None:
+    def __init__(
+        self, lane: Lane, shard: int, replica: str, index: LaneIndex, log: Log, pace: Pace | None = None
+    ) -> None:
         self.name = str(lane)
         self._lane, self._shard, self._index, self._log = lane, shard, index, log
         self._durable = subjects.durable(lane, shard, replica)
         self._progress = Progress(index.position)
+        self._pace = pace or Pace()
 
     def endpoints(self) -> Sequence[Endpoint]:
         queue = f"{self._lane}-{self._shard}"
@@ -112,12 +113,15 @@ class LaneWorker:
     async def _search(self, call: Call) -> bytes:
         query = wire.decode_reply(LaneQuery, call.data)
         deadline = call.arrived + query.remaining_ms / 1000
-        if deadline - time.monotonic() < LEAST_TIME_S:
+        if not self._pace.can(deadline - time.monotonic()):
             return wire.encode(LaneReply(status=LaneStatus.OVERLOADED, position=self._progress.position))
         if not await self._progress.reached(query.min_position, deadline):
             return wire.encode(LaneReply(status=LaneStatus.BEHIND, position=self._progress.position))
-        position = self._progress.position
-        reply = await self._index.search(query)
+        position, started = self._progress.position, time.monotonic()
+        try:
+            reply = await self._index.search(query)
+        finally:  # what was given up for want of time counts too
+            self._pace.took(time.monotonic() - started)
         took_ms = (time.monotonic() - call.arrived) * 1000
         return wire.encode(reply.model_copy(update={"position": position, "took_ms": took_ms}))
 

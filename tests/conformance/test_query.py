@@ -148,7 +148,9 @@ class TestSignals:
         """Said to be useful is three uses, not useful one less; of a memory that is not there it is refused."""
         memory_id = await mind.learn(MFA)
         assert (await mind.memory.feedback(memory_id, useful=True)).counted == 3
-        assert (await mind.memory.feedback(memory_id, useful=False)).counted == -1
+        assert (await mind.memory.feedback(memory_id, useful=False, request_id="f-1")).counted == -1
+        again = await mind.memory.feedback(memory_id, useful=False, request_id="f-1")
+        assert (again.counted, again.deduplicated) == (0, True)
         await until_used(mind, memory_id, 2)
         assert of(await query(mind), MFA).usage == pytest.approx(1 - math.exp(-2 / 5), abs=1e-3)
         with pytest.raises(NotFound):

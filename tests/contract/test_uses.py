@@ -191,6 +191,14 @@ class TestStream:
                     break
         return seen
 
+    async def test_the_same_request_is_stored_once(self, client: Client) -> None:
+        """By project; a request without an id is one of its own each time."""
+        uses, use, project = StreamUses(client), Use(ids=(A,), at=now()), f"u{next(_numbers)}"
+        told = [await uses.tell(project, 4, use, once) for once in ("é\r\n", "é\r\n", "other", None, None)]
+        assert told == [True, False, True, True, True]
+        assert await uses.tell(f"{project}x", 4, use, "other")
+        assert len(await self._read(uses, 4, 0, 5)) == 5
+
     async def test_garbage_is_skipped(self, client: Client) -> None:
         await client.jetstream().publish(subjects.used("p", 7), b"junk")
         uses = StreamUses(client)

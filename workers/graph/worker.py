@@ -10,7 +10,8 @@ from contracts import subjects, wire
 from contracts.errors import ErrorCode, Exhausted, Unavailable
 from contracts.lanes import EdgesQuery, EdgesReply, Lane
 from contracts.ports import Call, Endpoint, Log
-from workers.lane import LEAST_TIME_S, LaneIndex, LaneWorker
+from workers.lane import LaneIndex, LaneWorker
+from workers.pace import LEAST_TIME_S
 
 
 class EdgeIndex(LaneIndex, Protocol):
