@@ -78,14 +78,15 @@ def lag(process: Process, ends: Mapping[int | None, int]) -> int | None:
 
 async def await_roles(client: Client, wanted: dict[str, int], timeout_s: float) -> dict[str, int]:
     """Wait until each role has that many processes; returns what is missing when the time is up."""
-    deadline = time.monotonic() + timeout_s
+    deadline, window_s = time.monotonic() + timeout_s, 0.1
     while True:
         present: dict[str, int] = {}
-        for process in await discover(client, 0.1):
+        for process in await discover(client, window_s):
             present[process.role] = present.get(process.role, 0) + 1
         missing = {role: count - present.get(role, 0) for role, count in wanted.items() if present.get(role, 0) < count}
         if not missing or time.monotonic() > deadline:
             return missing
+        window_s = min(2 * window_s, 1.0)  # a process that is busy answers late
 
 
 def _process(data: bytes) -> Process | None:

@@ -1,7 +1,7 @@
 """Context: what was said beside a memory counts for it. A turn of talk rarely holds all the words of its own matter.
 
-The view is a fourth list for the fusion: both text lanes' scores of a memory, each stretched over its list, and half
-of what its neighbours in the session have.
+The view is a fourth list for the fusion: both text lanes' scores of a memory, each stretched over its list, and a share
+of what its neighbours in the session have. Degrees tell more than ranks (Bruch, Gai and Ingber 2022).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contracts.catalog import BesideReply, BesideRequest
 from contracts.errors import MemlaneError
 from contracts.lanes import Lane
 from contracts.ports import Bus, BusFault
-from orchestrator.fusion import Hit
+from orchestrator.fusion import CONTEXT_WEIGHT, DEGREES_WEIGHT, Hit, View
 
 #: What a neighbour's score is worth, by how many places lie between. What follows a match is worth more than what came
 #: before: an answer follows its question.
@@ -47,7 +47,7 @@ def blend(lists: Mapping[Lane, Sequence[Hit]]) -> dict[MemoryId, float]:
 def lift(own: Mapping[MemoryId, float], beside: Beside) -> dict[MemoryId, float]:
     """Each memory's score and its share of its neighbours': ``own + Σ worth(distance) · neighbour's own``. Neighbours
     that no lane found come in with that share alone. Empty where nobody stands beside anybody: then there is no
-    context, and the ranks of the lanes decide alone."""
+    context."""
     if not any(beside.values()):
         return {}
     lifted = dict(own)
@@ -55,6 +55,11 @@ def lift(own: Mapping[MemoryId, float], beside: Beside) -> dict[MemoryId, float]
         for other, distance in neighbours:
             lifted[other] = lifted.get(other, 0.0) + WORTH.get(distance, 0.0) * own[memory_id]
     return lifted
+
+
+def view_of(own: Mapping[MemoryId, float], context: Mapping[MemoryId, float]) -> View:
+    """What the fusion takes: the context where there is one, else the memories' own scores."""
+    return View(context, CONTEXT_WEIGHT) if context else View(own, DEGREES_WEIGHT)
 
 
 def strongest(own: Mapping[MemoryId, float]) -> list[MemoryId]:

@@ -17,10 +17,19 @@ RRF_K = 60
 #: A lane that scores more memories than this alike has not ordered them: such a vote shows in the provenance and adds
 #: nothing to the sum. Else one name that half of a project mentions would lift an arbitrary half.
 MOST_TIED = 20
-#: Of the context list, beside the lanes' weights of about 1: it holds what two lanes say, in degrees and not in ranks,
-#: and leads wherever it speaks clearly. Measured in infra/DECISIONS.md.
-CONTEXT_WEIGHT = 32.0
-NO_CONTEXT: Mapping[MemoryId, float] = {}
+#: Of the view, beside the lanes' weights of about 1: it holds what two lanes say, in degrees and not in ranks. With
+#: neighbours in it, it leads wherever it speaks clearly. Measured in infra/DECISIONS.md.
+DEGREES_WEIGHT, CONTEXT_WEIGHT = 4.0, 32.0
+
+
+class View(NamedTuple):
+    """One more list: memories by a score of what several lanes say together."""
+
+    scores: Mapping[MemoryId, float]
+    weight: float
+
+
+NO_VIEW = View({}, 0.0)
 
 
 class Hit(NamedTuple):
@@ -65,10 +74,10 @@ def reciprocal_rank_fusion(
     lists: Mapping[Lane, Sequence[Hit]],
     weights: Mapping[Lane, float],
     k: int = RRF_K,
-    context: Mapping[MemoryId, float] = NO_CONTEXT,
+    view: View = NO_VIEW,
 ) -> list[Candidate]:
     """``score(d) = Σ w / (k + rank(d))``, best first; ties by best rank, then id, so that the order of arrival, of
-    shards and of hashing never shows. `context` scores memories with their neighbours': one more list.
+    shards and of hashing never shows.
 
     An item stands for its source memories. Memories that a lane scores alike share the last of their ranks, and more
     than `MOST_TIED` of them count for nothing.
@@ -77,12 +86,13 @@ def reciprocal_rank_fusion(
     for lane, hits in lists.items():
         for memory_id, vote in _vote(hits).items():
             votes[memory_id][lane] = vote
-    ranks, alike = _ranked(context)
+    ranks, alike = _ranked(view.scores)
     candidates = []
-    for memory_id in dict.fromkeys([*votes, *context]):
+    for memory_id in dict.fromkeys([*votes, *view.scores]):
         parts = [weights[lane] * vote.reciprocal(k) for lane, vote in votes[memory_id].items()]
-        if memory_id in context and alike[context[memory_id]] <= MOST_TIED:
-            parts.append(CONTEXT_WEIGHT / (k + ranks[context[memory_id]]))
+        degree = view.scores.get(memory_id)
+        if degree is not None and alike[degree] <= MOST_TIED:
+            parts.append(view.weight / (k + ranks[degree]))
         # exact: a plain sum's last bit depends on which lane came first, and with it the order of ties
         candidates.append(Candidate(memory_id, math.fsum(parts), votes[memory_id]))
     return sorted(candidates, key=order)

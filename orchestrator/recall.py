@@ -14,8 +14,8 @@ from contracts.recall import RecallReply, RecallRequest
 from contracts.stores import Transactions
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon, check_answered, check_consistency
-from orchestrator.context import blend, lift, neighbours_of, strongest
-from orchestrator.fusion import CONTEXT_WEIGHT, reciprocal_rank_fusion
+from orchestrator.context import blend, lift, neighbours_of, strongest, view_of
+from orchestrator.fusion import reciprocal_rank_fusion
 from orchestrator.gather import Question, gather
 from orchestrator.grounding import ground
 from orchestrator.look_up import Fused, LookUp
@@ -81,8 +81,9 @@ class RecallService:
 
         own = blend(gathered.lists)
         context = lift(own, await neighbours_of(self._bus, project, strongest(own), gather_by))
-        pool = reciprocal_rank_fusion(gathered.lists, way.weights, context=context)[:POOL]
-        fused = Fused(pool, context, way.weights[Lane.SEMANTIC] + (CONTEXT_WEIGHT if context else 0.0))
+        view = view_of(own, context)
+        pool = reciprocal_rank_fusion(gathered.lists, way.weights, view=view)[:POOL]
+        fused = Fused(pool, context, way.weights[Lane.SEMANTIC] + view.weight)
         timings.mark("fusion")
 
         look_up = LookUp(self._bus, self._catalog, self._profile, question, request, arrived + LOOK_UP_SHARE * budget_s)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from contracts.catalog import Row
-from orchestrator.fusion import RRF_K
+from contracts.recall import RecallReply
+from orchestrator.fusion import DEGREES_WEIGHT, RRF_K
 from tests.conformance.conftest import NOISE, Mind, noise, texts
 
 LANES = {"semantic", "lexical", "graph"}
@@ -111,9 +112,21 @@ class TestContext:
         assert fused.index(said[2]) < fused.index(other)
 
 
+def by_degrees(reply: RecallReply) -> list[str]:
+    """Both text lanes' scores, each stretched over its list from 0 to 1, added up."""
+    degrees: dict[str, float] = {}
+    for lane in ("semantic", "lexical"):
+        hits = reply.trace.lanes[lane]
+        low, high = min(hit.score for hit in hits), max(hit.score for hit in hits)
+        for hit in hits:
+            part = (hit.score - low) / (high - low) if high > low else 1.0
+            degrees[hit.sources[0]] = degrees.get(hit.sources[0], 0.0) + part
+    return sorted(degrees, key=lambda one: -degrees[one])
+
+
 class TestFusion:
     async def test_the_order_is_the_weighted_sum_of_reciprocal_ranks(self, mind: Mind) -> None:
-        """Σ w / (60 + rank); what a lane did not return adds 0; only ranks enter."""
+        """Σ w / (60 + rank) over the lanes and the list of both text lanes' degrees; what a list does not hold adds 0."""
         await noise(mind)
         await mind.learn("The museum shop sells violin strings")
         reply = await mind.recall("museum violin roof repairs please", max_results=1)
@@ -125,6 +138,8 @@ class TestFusion:
         for lane in ("semantic", "lexical"):
             for rank, memory_id in enumerate(lists[lane], 1):
                 scores[memory_id] = scores.get(memory_id, 0.0) + reply.trace.weights[lane] / (RRF_K + rank)
+        for rank, memory_id in enumerate(by_degrees(reply), 1):
+            scores[memory_id] = scores.get(memory_id, 0.0) + DEGREES_WEIGHT / (RRF_K + rank)
         expected = sorted(scores, key=lambda one: -scores[one])
         got = list(reply.trace.fused)
         assert [round(scores[one], 9) for one in got] == [round(scores[one], 9) for one in expected]

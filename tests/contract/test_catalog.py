@@ -128,11 +128,11 @@ class TestHydrate:
 
     def test_tombstone(self, store: CatalogStore) -> None:
         put(store, record("a"), record("b"))
-        assert store.count() == 2
+        assert store.live == 2
         put(store, forgotten("a"))
         found = row(store, "a")
         assert (found.text, found.tombstone.mode, found.version) == ("", "soft", 2)
-        assert store.count() == 1
+        assert store.live == 1
 
     def test_a_hard_forget_leaves_no_text_in_the_files(self, tmp_path: Path) -> None:
         secret = "a-secret-that-must-go"

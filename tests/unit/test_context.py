@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.lanes import Lane
-from orchestrator.context import LIFTING, WORTH, blend, lift, strongest
-from orchestrator.fusion import CONTEXT_WEIGHT, MOST_TIED, RRF_K, Hit, reciprocal_rank_fusion
+from orchestrator.context import LIFTING, WORTH, blend, lift, strongest, view_of
+from orchestrator.fusion import CONTEXT_WEIGHT, DEGREES_WEIGHT, MOST_TIED, RRF_K, Hit, View, reciprocal_rank_fusion
 
 A, B, C, D = ("a" * 26, "b" * 26, "c" * 26, "d" * 26)
 EVEN = dict.fromkeys(Lane, 1.0)
@@ -48,6 +48,10 @@ class TestLift:
         assert lift({A: 1.0, B: 0.5}, {}) == {}
         assert lift({A: 1.0, B: 0.5}, {A: [], B: []}) == {}
 
+    def test_without_context_the_degrees_stand_for_themselves_and_weigh_less(self) -> None:
+        assert view_of({A: 1.0}, {}) == ({A: 1.0}, DEGREES_WEIGHT)
+        assert view_of({A: 1.0}, {A: 1.5}) == ({A: 1.5}, CONTEXT_WEIGHT)
+
     def test_only_the_strongest_lift(self) -> None:
         own = {f"{number:026d}": float(number) for number in range(LIFTING + 5)}
         assert len(strongest(own)) == LIFTING
@@ -56,11 +60,11 @@ class TestLift:
 
 class TestFusion:
     def test_context_is_one_more_list(self) -> None:
-        fused = reciprocal_rank_fusion({Lane.LEXICAL: [hit(A, 2.0)]}, EVEN, context={A: 0.5, B: 1.0})
+        fused = reciprocal_rank_fusion({Lane.LEXICAL: [hit(A, 2.0)]}, EVEN, view=View({A: 0.5, B: 1.0}, 3.0))
         scores = {one.id: one.score for one in fused}
-        assert scores[B] == CONTEXT_WEIGHT / (RRF_K + 1)
-        assert abs(scores[A] - 1 / (RRF_K + 1) - CONTEXT_WEIGHT / (RRF_K + 2)) < 1e-12
+        assert scores[B] == 3.0 / (RRF_K + 1)
+        assert abs(scores[A] - 1 / (RRF_K + 1) - 3.0 / (RRF_K + 2)) < 1e-12
 
     def test_what_it_does_not_order_counts_for_nothing(self) -> None:
         alike = {f"{number:026d}": 1.0 for number in range(MOST_TIED + 1)}
-        assert all(one.score == 0.0 for one in reciprocal_rank_fusion({}, EVEN, context=alike))
+        assert all(one.score == 0.0 for one in reciprocal_rank_fusion({}, EVEN, view=View(alike, 3.0)))

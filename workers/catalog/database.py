@@ -11,7 +11,7 @@ logger = structlog.get_logger()
 
 _SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
 #: Of the tables and of how records are put into them. Files of another format are built anew from the log.
-_FORMAT = 6
+_FORMAT = 7
 
 
 def open_database(file: Path) -> sqlite3.Connection:

@@ -34,8 +34,9 @@ class CatalogStore:
         path.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._db = open_database(path / "catalog.sqlite")
-        row = self._db.execute("SELECT value FROM meta WHERE key = 'position'").fetchone()
-        self.position: Position = row[0] if row else 0
+        kept = dict(self._db.execute("SELECT key, value FROM meta"))
+        self.position: Position = kept.get("position", 0)
+        self.live: int = kept.get("live", 0)  #: memories of this shard that are not forgotten
 
     def close(self) -> None:
         with self._lock:
@@ -44,10 +45,10 @@ class CatalogStore:
     def apply(self, entries: Sequence[Entry]) -> None:
         """Apply in log order; again is harmless."""
         with self._lock, self._db:
-            for position, record in entries:
-                self._apply(position, record)
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('position', ?)", (entries[-1][0],))
-        self.position = entries[-1][0]
+            live = self.live + sum(self._apply(position, record) for position, record in entries)
+            kept = [("position", entries[-1][0]), ("live", live)]
+            self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", kept)
+        self.position, self.live = entries[-1][0], live
 
     def apply_uses(self, told: Sequence[Told]) -> None:
         """Count uses; those at or below `uses_position` were counted before."""
@@ -138,10 +139,6 @@ class CatalogStore:
         with self._lock:
             return [(project, memory_id) for project, memory_id in self._db.execute(query, (before.isoformat(), limit))]
 
-    def count(self) -> int:
-        with self._lock:
-            return int(self._db.execute("SELECT count(*) FROM memory WHERE live").fetchone()[0])
-
     def _fetch(self, project: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
         for start in range(0, len(ids), 500):
@@ -151,9 +148,12 @@ class CatalogStore:
                 found[memory_id] = orjson.loads(doc) | {"position": position}
         return found
 
-    def _apply(self, position: Position, record: MemoryRecord) -> None:
-        db, key = self._db, (record.project, record.id)
+    def _apply(self, position: Position, record: MemoryRecord) -> int:
+        """Returns by how many this shard's live memories became more: 1, 0 or -1."""
+        db, key, more = self._db, (record.project, record.id), 0
         if record.shard == self._shard:
+            row = db.execute("SELECT live FROM memory WHERE project = ? AND id = ?", key).fetchone()
+            more = record.live - (row[0] if row else 0)
             doc = orjson.dumps(record.model_dump(mode="json", include=_ROW_FIELDS, by_alias=True))
             created = epoch_ms(record.created_at)
             db.execute(
@@ -168,6 +168,7 @@ class CatalogStore:
         self._apply_claims(position, record)
         if record.live:
             self._apply_names(position, record)
+        return more
 
     def _apply_names(self, position: Position, record: MemoryRecord) -> None:
         rows = [

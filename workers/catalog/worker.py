@@ -82,7 +82,7 @@ class CatalogWorker:
         return [Endpoint(op, subjects.catalog(self._shard, op), queue, handle) for op, handle in handlers.items()]
 
     def stats(self) -> dict[str, object]:
-        return {"shard": self._shard, "position": self._progress.position, "memories": self._store.count()}
+        return {"shard": self._shard, "position": self._progress.position, "memories": self._store.live}
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:
