@@ -12,9 +12,11 @@ import typer
 from pydantic import BaseModel
 
 from contracts import wire
+from contracts.access import Access
 from contracts.client import MemoryClient
 from contracts.errors import ErrorCode, InvalidRequest
 from contracts.usage import Metered
+from infra import settings as settings_module
 
 Url = Annotated[str, typer.Option("--nats", envvar="NATS_URL", help="Where NATS is.")]
 ProjectName = Annotated[str, typer.Option("--project", "-p", envvar="MEMLANE_PROJECT", help="Whose memory.")]
@@ -28,10 +30,15 @@ def call(url: str, project: str, verb: Callable[[MemoryClient], Awaitable[Any]])
     """What a verb of one client answers."""
 
     async def run() -> Any:
-        async with MemoryClient(url, project=project) as memory:
+        async with MemoryClient(url, project=project, access=access()) as memory:
             return await verb(memory)
 
     return anyio.run(run)
+
+
+def access() -> Access:
+    """The credential of this command: the settings' one, and so that of `memlane --creds`."""
+    return settings_module.load().nats.access
 
 
 def given(**fields: Any) -> dict[str, Any]:
