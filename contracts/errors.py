@@ -100,6 +100,13 @@ class Internal(MemlaneError):
     category = "internal"
 
 
+class Garbled(Internal, ValueError):
+    """What another process sent, or a store gave back, is not what was agreed on."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(ErrorCode.INTERNAL, message, **details)
+
+
 _TREE: dict[str, type[MemlaneError]] = {
     cls.category: cls for cls in (InvalidRequest, Denied, NotFound, Conflict, Exhausted, Unavailable, Internal)
 }

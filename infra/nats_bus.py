@@ -56,6 +56,11 @@ async def connect(settings: Nats, name: str) -> Client:
     return client
 
 
+def header_text(text: str, most: int) -> str:
+    """A text of any origin as the value of a header: in ASCII, and on one line, as a second would be another header."""
+    return "".join(char if " " <= char <= "~" else "?" if char > "~" else " " for char in text)[:most]
+
+
 class NatsBus:
     """`contracts.ports.Bus` over one client."""
 
