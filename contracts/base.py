@@ -37,7 +37,10 @@ class LaxMessage(BaseModel):
 
 
 def _to_utc(value: datetime) -> datetime:
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:  # the first or the last day there is, in a zone that is already beyond it
+        raise ValueError("the time is out of range in UTC") from None
 
 
 def _no_number(value: object) -> object:

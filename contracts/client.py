@@ -14,9 +14,11 @@ from nats.aio.client import Client
 from pydantic import BaseModel
 
 from contracts import subjects, wire
+from contracts.access import Access
 from contracts.addressing import NO_PROJECT, SILENT_HEADER, header
 from contracts.base import MESSAGE_OVERHEAD
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
+from contracts.denials import Denials
 from contracts.edges import (
     LinkReply,
     LinkRequest,
@@ -27,7 +29,7 @@ from contracts.edges import (
     UnlinkRequest,
 )
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest, RestoreReply, RestoreRequest
-from contracts.errors import ErrorCode, InvalidRequest, MemlaneError, Unavailable
+from contracts.errors import Denied, ErrorCode, InvalidRequest, MemlaneError, Unavailable
 from contracts.graph import GraphFetchReply, GraphFetchRequest
 from contracts.memory import EdgeKind
 from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, QueryRequest
@@ -51,15 +53,22 @@ class MemoryClient:
 
     Every verb raises the error that the service answered (`contracts.errors`), or Unavailable when nobody answered.
     Each takes its request's fields as keyword arguments. Without a project it is the organisation's default one, which
-    the service knows. Where the quota is spent in silent mode, the reply has `silent` set.
+    the service knows. `access` is the credential for a service that is locked; what it does not allow raises Denied.
+    Where the quota is spent in silent mode, the reply has `silent` set.
     """
 
     def __init__(
-        self, url: str = "nats://127.0.0.1:4222", *, project: str | None = None, timeout_s: float = 15.0
+        self,
+        url: str = "nats://127.0.0.1:4222",
+        *,
+        project: str | None = None,
+        timeout_s: float = 15.0,
+        access: Access | None = None,
     ) -> None:
         if project is not None:
             wire.check_project(project)
         self.project, self._url, self._timeout_s = NO_PROJECT if project is None else project, url, timeout_s
+        self._access, self._denials = access or Access(), Denials()
         self._client: Client | None = None
 
     async def __aenter__(self) -> MemoryClient:
@@ -80,8 +89,10 @@ class MemoryClient:
         client = await self.connection()
         data = wire.encode_request(request)
         self._check_size(client, data)
+        subject = subjects.ingest(self.project)
         try:
-            await client.jetstream().publish(subjects.ingest(self.project), data, timeout=self._timeout_s)
+            with self._denials.waiting(subject):
+                await client.jetstream().publish(subject, data, timeout=self._timeout_s)
         except (TimeoutError, nats.errors.Error) as error:
             raise Unavailable(ErrorCode.UNAVAILABLE, "the ingest queue did not answer", reason=str(error)) from None
 
@@ -180,8 +191,10 @@ class MemoryClient:
         client = await self.connection()
         data = wire.encode_request(request)
         self._check_size(client, data)
+        subject = subjects.verb(self.project, verb)
         try:
-            message = await client.request(subjects.verb(self.project, verb), data, timeout=self._timeout_s)
+            with self._denials.waiting(subject):
+                message = await client.request(subject, data, timeout=self._timeout_s)
         except nats.errors.NoRespondersError:
             raise Unavailable(ErrorCode.UNAVAILABLE, f"nobody serves {verb}: is memlane up?", verb=verb) from None
         except (TimeoutError, nats.errors.Error) as error:
@@ -193,15 +206,26 @@ class MemoryClient:
         return answer
 
     async def connection(self) -> Client:
-        """The connection, made anew when it was closed for good."""
+        """The connection, made anew when it was closed for good. Raises Denied when the credential is refused."""
         if self._client is None or self._client.is_closed:
             try:
-                self._client = await _connect(self._url)
+                self._client = await self._connect()
             except (TimeoutError, nats.errors.Error, OSError) as error:
+                if "authorization violation" in str(error).lower():
+                    raise Denied(ErrorCode.NOT_PERMITTED, f"NATS at {self._url} refuses the credential") from None
                 raise Unavailable(
                     ErrorCode.UNAVAILABLE, f"cannot reach NATS at {self._url}: is memlane up?", reason=str(error)
                 ) from None
         return self._client
+
+    async def _connect(self) -> Client:
+        """Fail fast at first, so that a wrong address is told at once; once connected, reconnect for ever."""
+        options = {"error_cb": self._denials.hear, **self._access.options()}
+        # Without a limit the library tries a server that refuses for two minutes, allow_reconnect or not.
+        once = {"allow_reconnect": False, "max_reconnect_attempts": 1, "reconnect_time_wait": 0.1}
+        probe = await nats.connect(self._url, connect_timeout=3, **once, **options)
+        await probe.close()
+        return await nats.connect(self._url, max_reconnect_attempts=-1, reconnect_time_wait=0.2, **options)
 
     def _check_size(self, client: Client, data: bytes) -> None:
         limit = client.max_payload - MESSAGE_OVERHEAD
@@ -224,22 +248,3 @@ class Transaction:
 
     async def recall(self, cue: str, **fields: Any) -> RecallReply:
         return await self._client.recall(cue, txn_id=self.txn_id, **fields)
-
-
-async def _ignore(_: Exception) -> None:
-    """Faults of the link surface in the call that meets them."""
-
-
-async def _connect(url: str) -> Client:
-    """Fail fast at first, so that a wrong address is told at once; once connected, reconnect for ever."""
-    # Without a limit the library tries a server that refuses for two minutes, allow_reconnect or not.
-    probe = await nats.connect(
-        url,
-        allow_reconnect=False,
-        max_reconnect_attempts=1,
-        reconnect_time_wait=0.1,
-        connect_timeout=3,
-        error_cb=_ignore,
-    )
-    await probe.close()
-    return await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=_ignore)

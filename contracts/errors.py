@@ -2,6 +2,7 @@
 
 MemlaneError
 ├── InvalidRequest      the caller must change the request
+├── Denied              the caller's credential does not allow it
 ├── NotFound            what the request names is not there
 ├── Conflict            the request contradicts what is stored
 ├── Exhausted           too much at once; try again later
@@ -37,6 +38,7 @@ class ErrorCode(StrEnum):
     PREDICATE_NOT_IN_SCHEMA = "PREDICATE_NOT_IN_SCHEMA"  # declare the predicate, or correct it
     RELATION_TYPE_NOT_IN_SCHEMA = "RELATION_TYPE_NOT_IN_SCHEMA"  # declare the relation type, or correct it
     KIND_NOT_IN_SCHEMA = "KIND_NOT_IN_SCHEMA"  # leave kind out, or give the declared one in details
+    NOT_PERMITTED = "NOT_PERMITTED"  # use a credential of that project
     MEMORY_NOT_FOUND = "MEMORY_NOT_FOUND"  # nothing to do: it is not there
     UNKNOWN_PROJECT = "UNKNOWN_PROJECT"  # encode something first, or correct the name
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"  # use a new request_id for new content
@@ -72,6 +74,10 @@ class InvalidRequest(MemlaneError):
     category = "validation"
 
 
+class Denied(MemlaneError):
+    category = "denied"
+
+
 class NotFound(MemlaneError):
     category = "not_found"
 
@@ -94,8 +100,15 @@ class Internal(MemlaneError):
     category = "internal"
 
 
+class Garbled(Internal, ValueError):
+    """What another process sent, or a store gave back, is not what was agreed on."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(ErrorCode.INTERNAL, message, **details)
+
+
 _TREE: dict[str, type[MemlaneError]] = {
-    cls.category: cls for cls in (InvalidRequest, NotFound, Conflict, Exhausted, Unavailable, Internal)
+    cls.category: cls for cls in (InvalidRequest, Denied, NotFound, Conflict, Exhausted, Unavailable, Internal)
 }
 
 

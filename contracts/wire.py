@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from contracts.base import MAX_TEXT_BYTES, PROJECT_PATTERN
-from contracts.errors import ErrorCode, ErrorReply, InvalidRequest, MemlaneError, from_reply, to_reply
+from contracts.base import MAX_NAME_CHARS, MAX_TEXT_BYTES, PROJECT_PATTERN
+from contracts.errors import ErrorCode, ErrorReply, Garbled, InvalidRequest, MemlaneError, from_reply, to_reply
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -57,11 +57,32 @@ def validate(kind: type[M], value: dict[str, Any]) -> M:
 
 
 def decode_reply(kind: type[M], data: bytes) -> M:
-    """A reply of another process. Raises the MemlaneError it carries, or ValueError for garbage."""
-    value = orjson.loads(data)
-    if isinstance(value, dict) and "error" in value and set(value) == {"error"}:
-        raise from_reply(ErrorReply.model_validate(value).error)
-    return kind.model_validate(value)
+    """A message of another process of ours. Raises the MemlaneError it carries, or Garbled for garbage."""
+    value = _loads(data)
+    if isinstance(value, dict) and set(value) == {"error"}:
+        raise from_reply(_fit(ErrorReply, value).error)
+    return _fit(kind, value)
+
+
+def decode_stored(kind: type[M], data: bytes | None) -> M:
+    """What we wrote into a stream or bucket. Raises Garbled when somebody else did."""
+    return _fit(kind, _loads(data or b""))
+
+
+def _loads(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise Garbled(f"not UTF-8 JSON: {error}") from None
+
+
+def _fit(kind: type[M], value: Any) -> M:
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = ".".join(str(part) for part in problem["loc"])
+        raise Garbled(f"unreadable {kind.__name__}: {problem['type']}", field=field[:MAX_NAME_CHARS]) from None
 
 
 def check_text(text: str, field: str, limit: int = MAX_TEXT_BYTES) -> None:

@@ -13,7 +13,7 @@ import typer
 from contracts import wire
 from contracts.client import MemoryClient
 from contracts.errors import MemlaneError, to_reply
-from infra import cli_backup, cli_edges, cli_memory, cli_query, cli_schema, cli_txn
+from infra import cli_backup, cli_edges, cli_memory, cli_query, cli_schema, cli_security, cli_txn, telemetry
 from infra import cli_render as render
 from infra import settings as settings_module
 from infra.cli_common import (
@@ -23,6 +23,7 @@ from infra.cli_common import (
     InTxn,
     ProjectName,
     Url,
+    access,
     call,
     given,
     show,
@@ -45,11 +46,23 @@ app = typer.Typer(
 )
 
 
+@app.callback()
+def locked(
+    creds: Annotated[Path | None, typer.Option(help="Credentials file, where the service is locked.")] = None,
+    ca: Annotated[Path | None, typer.Option(help="The authority of the server's certificate.")] = None,
+) -> None:
+    """A memory service for AI agents over NATS."""
+    for name, file in (("CREDS", creds), ("TLS_CA", ca)):
+        if file is not None:
+            os.environ[f"MEMLANE_NATS__{name}"] = str(file.absolute())
+
+
 @app.command()
 def up(
     data: Annotated[Path, typer.Option(help="Folder for all data.")] = Path(".memlane"),
     nats_port: Annotated[int, typer.Option(help="Port of the embedded NATS server; 0: any free one.")] = 4222,
     config: Annotated[Path | None, typer.Option(help="A TOML settings file.")] = None,
+    security: Annotated[Path | None, typer.Option(help="Lock it with what `memlane security init` made.")] = None,
 ) -> None:
     """Run everything on this machine: NATS, the graph store and all workers. Ctrl-C stops it all.
 
@@ -57,11 +70,11 @@ def up(
 
     Example: memlane up --data ./memory --nats-port 4222
     """
-    from infra import supervisor, telemetry
+    from infra import supervisor
 
     if config:
         os.environ["MEMLANE_CONFIG"] = str(config.absolute())
-    settings = settings_module.load().model_copy(update={"data": data})
+    settings = settings_module.load().model_copy(update={"data": data} | given(security=security))
     telemetry.configure(settings.log_level, "supervisor")
     own_nats = not os.environ.get("NATS_URL")
     with supervisor.only_one(data):
@@ -78,7 +91,7 @@ def status(nats: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     from infra.discovery import discover, lag, log_ends
 
     async def run() -> Any:
-        async with MemoryClient(nats, project=DEFAULT_PROJECT) as client:
+        async with MemoryClient(nats, project=DEFAULT_PROJECT, access=access()) as client:
             processes = await discover(await client.connection())
             return processes, await log_ends(await client.connection(), processes)
 
@@ -200,10 +213,12 @@ cli_query.add_to(app)
 app.add_typer(cli_backup.app, name="backup")
 app.add_typer(cli_schema.app, name="schema")
 app.add_typer(cli_txn.app, name="txn")
+app.add_typer(cli_security.app, name="security")
 
 
 def main() -> None:
     """The console script. An error of ours is one line (JSON with --json) and exit code 1."""
+    telemetry.hush()
     try:
         app()
     except MemlaneError as error:

@@ -12,11 +12,10 @@ from rich.table import Table
 from contracts.errors import Conflict, ErrorCode
 from infra.backup import Manifest, back_up, read
 from infra.backup import restore as bring_back
-from infra.cli_common import DEFAULT_URL, AsJson, Url
+from infra.cli_common import DEFAULT_URL, AsJson, Url, link
 from infra.cli_render import console, print_json
 from infra.nats_bus import connect
 from infra.nats_server import NatsServer
-from infra.settings import Nats
 from infra.supervisor import only_one
 
 app = typer.Typer(help="Back up the whole service, and bring it back.", no_args_is_help=True)
@@ -33,7 +32,7 @@ def create(folder: Folder, nats: Url = DEFAULT_URL, as_json: AsJson = False) -> 
     """
 
     async def run() -> Manifest:
-        client = await connect(Nats(url=nats), "memlane-backup")
+        client = await connect(link(nats), "memlane-backup")
         try:
             return await back_up(client, folder)
         finally:
@@ -66,7 +65,7 @@ def restore(
     """
 
     async def run(url: str) -> Manifest:
-        client = await connect(Nats(url=url), "memlane-restore")
+        client = await connect(link(url), "memlane-restore")
         try:
             return await bring_back(client, folder, replicas)
         finally:

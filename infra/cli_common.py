@@ -12,9 +12,12 @@ import typer
 from pydantic import BaseModel
 
 from contracts import wire
+from contracts.access import Access
 from contracts.client import MemoryClient
 from contracts.errors import ErrorCode, InvalidRequest
 from contracts.usage import Metered
+from infra import settings as settings_module
+from infra.settings import Nats
 
 Url = Annotated[str, typer.Option("--nats", envvar="NATS_URL", help="Where NATS is.")]
 ProjectName = Annotated[str, typer.Option("--project", "-p", envvar="MEMLANE_PROJECT", help="Whose memory.")]
@@ -28,10 +31,20 @@ def call(url: str, project: str, verb: Callable[[MemoryClient], Awaitable[Any]])
     """What a verb of one client answers."""
 
     async def run() -> Any:
-        async with MemoryClient(url, project=project) as memory:
+        async with MemoryClient(url, project=project, access=access()) as memory:
             return await verb(memory)
 
     return anyio.run(run)
+
+
+def access() -> Access:
+    """The credential of this command: the settings' one, and so that of `memlane --creds`."""
+    return settings_module.load().nats.access
+
+
+def link(url: str) -> Nats:
+    """How this command reaches a NATS server when it is no client of a project."""
+    return settings_module.load().nats.model_copy(update={"url": url})
 
 
 def given(**fields: Any) -> dict[str, Any]:

@@ -42,11 +42,11 @@ async def _serve(host: str, port: int, url: str) -> None:
         ) from None
     from infra.nats_bus import connect
 
-    creds = settings_module.load().nats.creds
+    link = settings_module.load().nats.model_copy(update={"url": url})
     listener = listen(host, port)
     try:
         with anyio.fail_after(CONNECT_TIMEOUT_S):
-            client = await connect(settings_module.Nats(url=url, creds=creds), "memlane-http")
+            client = await connect(link, "memlane-http")
     except (TimeoutError, OSError) as error:
         raise Unavailable(
             ErrorCode.UNAVAILABLE, f"cannot reach NATS at {url}: is memlane up?", reason=str(error)

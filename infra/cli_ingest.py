@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from contracts.client import MemoryClient
 from contracts.encode import EncodeReply, EncodeRequest
 from contracts.errors import MemlaneError
+from infra.cli_common import access
 from infra.readers import read_each
 
 #: Encodes in flight: enough that the embedder's batches are full.
@@ -72,7 +73,9 @@ async def ingest_file(file: Path, form: str | None, project: str, url: str, queu
                         continue
                     name = item.project or project
                     if name not in clients:
-                        clients[name] = await stack.enter_async_context(MemoryClient(url, project=name))
+                        clients[name] = await stack.enter_async_context(
+                            MemoryClient(url, project=name, access=access())
+                        )
                         report.projects.add(name)
                     await limiter.acquire()
 

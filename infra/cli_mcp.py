@@ -9,7 +9,7 @@ import typer
 
 from contracts.client import MemoryClient
 from contracts.errors import ErrorCode, InvalidRequest
-from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, ProjectName, Url
+from infra.cli_common import DEFAULT_PROJECT, DEFAULT_URL, ProjectName, Url, access
 
 
 def mcp(
@@ -31,7 +31,7 @@ def mcp(
         ) from None
 
     async def run() -> None:
-        async with MemoryClient(nats, project=project) as memory:
+        async with MemoryClient(nats, project=project, access=access()) as memory:
             server = McpDoor(memory).server()
             await (_serve_stdio(server) if port is None else _serve_http(server, port))
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import anyio
 import nats.errors
-import orjson
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
-from contracts import subjects
+from contracts import subjects, wire
+from contracts.base import LaxMessage
+from contracts.errors import Garbled
 
 #: Roles that follow the log of all shards, whichever they hold.
 FOLLOW_ALL = ("catalog", "upkeep")
@@ -89,16 +90,31 @@ async def await_roles(client: Client, wanted: dict[str, int], timeout_s: float) 
         window_s = min(2 * window_s, 1.0)  # a process that is busy answers late
 
 
+class _Endpoint(LaxMessage):
+    data: dict[str, Any] | None = None
+    num_requests: int = 0
+    num_errors: int = 0
+
+
+class _Stats(LaxMessage):
+    name: str = ""
+    id: str = ""
+    endpoints: tuple[_Endpoint, ...] | None = None
+
+
 def _process(data: bytes) -> Process | None:
-    stats = orjson.loads(data)
-    name = str(stats.get("name", ""))
-    if not name.startswith("memlane-"):
+    """None for what is not ours, or no answer at all."""
+    try:
+        stats = wire.decode_stored(_Stats, data)
+    except Garbled:
         return None
-    endpoints = stats.get("endpoints") or []
+    if not stats.name.startswith("memlane-"):
+        return None
+    endpoints = stats.endpoints or ()
     return Process(
-        role=name.removeprefix("memlane-"),
-        id=str(stats.get("id", "")),
-        facts=(endpoints[0].get("data") or {}) if endpoints else {},
-        requests=sum(endpoint.get("num_requests", 0) for endpoint in endpoints),
-        errors=sum(endpoint.get("num_errors", 0) for endpoint in endpoints),
+        role=stats.name.removeprefix("memlane-"),
+        id=stats.id,
+        facts=(endpoints[0].data or {}) if endpoints else {},
+        requests=sum(endpoint.num_requests for endpoint in endpoints),
+        errors=sum(endpoint.num_errors for endpoint in endpoints),
     )

@@ -32,6 +32,7 @@ MAX_BODY_BYTES = 1024 * 1024
 TIMEOUT_S = 15.0
 HEALTH_WAIT_S = 0.3
 STATUSES = {
+    "denied": 403,
     "validation": 400,
     "not_found": 404,
     "conflict": 409,

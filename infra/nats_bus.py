@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import nats
@@ -26,7 +25,8 @@ def faults_of(client: Client) -> dict[str, int]:
 
 
 async def connect(settings: Nats, name: str) -> Client:
-    """A client that reconnects for ever. Slow consumers and lost links are logged and counted (`faults_of`)."""
+    """A client that reconnects for ever. Slow consumers, lost links and what the server does not permit are logged and
+    counted (`faults_of`). Raises InvalidRequest for a credential that is none."""
     faults: Counter[str] = Counter()
 
     async def on_error(error: Exception) -> None:
@@ -40,7 +40,6 @@ async def connect(settings: Nats, name: str) -> Client:
     async def on_back() -> None:
         logger.info("nats connection back", action="nats_back")
 
-    options: dict[str, Any] = {"user_credentials": str(settings.creds)} if settings.creds else {}
     client = await nats.connect(
         settings.url,
         name=name,
@@ -52,10 +51,15 @@ async def connect(settings: Nats, name: str) -> Client:
         error_cb=on_error,
         disconnected_cb=on_lost,
         reconnected_cb=on_back,
-        **options,
+        **settings.access.options(),
     )
     _faults[client] = faults
     return client
+
+
+def header_text(text: str, most: int) -> str:
+    """A text of any origin as the value of a header: in ASCII, and on one line, as a second would be another header."""
+    return "".join(char if " " <= char <= "~" else "?" if char > "~" else " " for char in text)[:most]
 
 
 class NatsBus:

@@ -22,10 +22,11 @@ from nats.js import api
 from nats.js.errors import APIError, KeyNotFoundError
 from nats.js.errors import Error as JetStreamError
 from nats.js.kv import KeyValue
+from pydantic import TypeAdapter, ValidationError
 
 from contracts import subjects
 from contracts.base import now
-from contracts.errors import ErrorCode, Unavailable
+from contracts.errors import ErrorCode, Garbled, Unavailable
 from contracts.stores import WrongRevision
 from contracts.usage import Admission, Charge, Kind
 
@@ -202,7 +203,7 @@ class KvLedger:
             entry = await self._bucket.get(key)
         except KeyNotFoundError:
             return 0, {}
-        return entry.revision or 0, {Kind(k): n for k, n in orjson.loads(entry.value or b"{}").items() if k in _KINDS}
+        return entry.revision or 0, counts_of(entry.value or b"{}")
 
     async def _write(self, key: str, counts: Counts, revision: int) -> int:
         """The new revision. A write whose answer was lost is sent once more; if it was carried out the first time, the
@@ -230,6 +231,15 @@ class KvLedger:
 
 
 _KINDS = frozenset(Kind)
+_COUNTS = TypeAdapter(dict[str, int])
+
+
+def counts_of(data: bytes) -> Counts:
+    """What a key holds; a newer release's kinds are left out. Raises Garbled."""
+    try:
+        return {Kind(kind): number for kind, number in _COUNTS.validate_json(data).items() if kind in _KINDS}
+    except ValidationError:
+        raise Garbled("the ledger holds something else than counts") from None
 
 
 def _key(project: str, day: date) -> str:

@@ -14,11 +14,10 @@ from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import Error as JetStreamError
 from nats.js.errors import NotFoundError
-from pydantic import ValidationError
 
 from contracts import subjects, wire
 from contracts.base import MemoryId, Position
-from contracts.errors import ErrorCode, Unavailable
+from contracts.errors import ErrorCode, Garbled, Unavailable
 from contracts.memory import MemoryRecord, shard_of
 from contracts.ports import Batch, Entry, WrongPosition
 from infra.nats_append import WRONG_LAST_SEQUENCE, append, expecting
@@ -112,7 +111,7 @@ class JetStreamLog:
 
 
 def _record(data: bytes) -> MemoryRecord:
-    return MemoryRecord.model_validate_json(data)
+    return wire.decode_stored(MemoryRecord, data)
 
 
 def _batch(messages: list[Msg], pending: int) -> Batch:
@@ -120,13 +119,14 @@ def _batch(messages: list[Msg], pending: int) -> Batch:
     for message in messages:
         try:
             entries.append((message.metadata.sequence.stream, _record(message.data)))
-        except ValidationError as error:
+        except Garbled as error:
             logger.error(
                 "unreadable record skipped",
                 action="skip_record",
                 subject=message.subject,
                 position=message.metadata.sequence.stream,
-                problems=error.error_count(),
+                error=error.message,
+                field=error.details.get("field"),
             )
 
     async def ack() -> None:

@@ -17,6 +17,7 @@ from contracts import subjects
 from contracts.addressing import NO_PROJECT, addressed
 from contracts.errors import ErrorCode, InvalidRequest, Unavailable
 from contracts.ports import IngestMessage
+from infra.nats_bus import header_text
 from infra.nats_pull import ConsumerGone, PullConsumer
 
 BATCH = 128
@@ -45,7 +46,7 @@ class JetStreamIngest:
         return [_ingest_message(message, self._default_project) for message in messages]
 
     async def dead_letter(self, message: IngestMessage, code: str, reason: str) -> None:
-        headers = {"Memlane-Error": code, "Memlane-Reason": reason.encode("ascii", "replace").decode()[:512]}
+        headers = {"Memlane-Error": code, "Memlane-Reason": header_text(reason, 512)}
         await self._js.publish(subjects.dead_letter(message.project), message.data, headers=headers)
         await message.ack()
 
@@ -107,7 +108,7 @@ class KvRequestIds:
                 await self._bucket.create(key, digest.encode())
             except KeyWrongLastSequenceError:
                 entry = await self._bucket.get(key)
-                return (entry.value or b"").decode()
+                return (entry.value or b"").decode("ascii", "replace")
         except (TimeoutError, nats.errors.Error, JetStreamError) as error:
             raise Unavailable(ErrorCode.UNAVAILABLE, "the request table did not answer", reason=str(error)) from None
         return digest

@@ -28,7 +28,7 @@ class KvSchemas:
             return VersionedSchema(), 0
         except (TimeoutError, nats.errors.Error, JetStreamError) as error:
             raise _unavailable(error) from None
-        return wire.decode_reply(VersionedSchema, entry.value or b"{}"), entry.revision or 0
+        return wire.decode_stored(VersionedSchema, entry.value or b"{}"), entry.revision or 0
 
     async def write(self, project: str, schema: VersionedSchema, revision: int) -> None:
         data = wire.encode(schema)

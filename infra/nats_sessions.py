@@ -9,10 +9,9 @@ from nats.aio.client import Client
 from nats.js.errors import Error as JetStreamError
 from nats.js.errors import KeyNotFoundError
 from nats.js.kv import KeyValue
-from pydantic import ValidationError
 
 from contracts import subjects, wire
-from contracts.errors import ErrorCode, Unavailable
+from contracts.errors import ErrorCode, Garbled, Unavailable
 from contracts.query import SessionState
 
 TIMEOUT_S = 1.0
@@ -29,8 +28,8 @@ class KvSessions:
     async def read(self, project: str, session_id: str) -> SessionState:
         try:
             entry = await (await self._bound()).get(_key(project, session_id))
-            return SessionState.model_validate_json(entry.value or b"{}")
-        except (KeyNotFoundError, ValidationError):
+            return wire.decode_stored(SessionState, entry.value or b"{}")
+        except (KeyNotFoundError, Garbled):
             return SessionState()
         except (TimeoutError, nats.errors.Error, JetStreamError) as error:
             raise _unavailable(error) from None

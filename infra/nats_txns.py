@@ -36,7 +36,7 @@ class StreamTransactions:
             return None
         except (TimeoutError, NatsError, JetStreamError) as error:
             raise _away(error) from None
-        return message.seq or 0, Step.model_validate_json(message.data or b"")
+        return message.seq or 0, wire.decode_stored(Step, message.data)
 
     async def append(self, project: str, txn_id: str, step: Step, expected: Position) -> Position:
         data = wire.encode(step)
@@ -51,7 +51,7 @@ class StreamTransactions:
         try:
             while True:
                 messages, more = await self._batch(subjects.txn(project, txn_id), after + 1)
-                steps += [Step.model_validate_json(message.data) for message in messages]
+                steps += [wire.decode_stored(Step, message.data) for message in messages]
                 if not more:
                     return steps
                 after = int((messages[-1].headers or {})["Nats-Sequence"])

@@ -10,11 +10,10 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import Error as JetStreamError
-from pydantic import ValidationError
 
 from contracts import subjects, wire
 from contracts.base import Position
-from contracts.errors import ErrorCode, Unavailable
+from contracts.errors import ErrorCode, Garbled, Unavailable
 from contracts.query import Use
 from contracts.stores import Told, UseBatch
 from infra.nats_follow import follow_stream
@@ -56,9 +55,9 @@ def _told(messages: list[Msg]) -> list[Told]:
     for message in messages:
         position = message.metadata.sequence.stream
         try:
-            use = Use.model_validate_json(message.data)
-        except ValidationError as error:
-            logger.error("unreadable use skipped", action="skip_use", position=position, problems=error.error_count())
+            use = wire.decode_stored(Use, message.data)
+        except Garbled as error:
+            logger.error("unreadable use skipped", action="skip_use", position=position, error=error.message)
             continue
         told.append(Told(position, subjects.project_of(message.subject), use))
     return told

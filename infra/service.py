@@ -23,7 +23,7 @@ from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
 from contracts.ports import Call, Endpoint, PayloadTooLarge, Role
 from contracts.stores import Meter
 from infra import metering
-from infra.nats_bus import NatsBus, faults_of
+from infra.nats_bus import NatsBus, faults_of, header_text
 from infra.pulse import Pulse
 
 logger = structlog.get_logger()
@@ -155,8 +155,7 @@ class Service:
                 await request.respond(data, headers or None)
             else:
                 code = error.code if isinstance(error, MemlaneError) else ErrorCode.INTERNAL
-                text = str(error).encode("ascii", "replace").decode().replace("\n", " ")[:256]
-                await request.respond_error(str(code), text, data)
+                await request.respond_error(str(code), header_text(str(error), 256), data)
         except (ValueError, nats.errors.Error):
             return  # a caller that left no reply subject, or a link that is gone: nobody to tell
 

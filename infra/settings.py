@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, ValidationError
 
+from contracts.access import Access
 from contracts.base import Project
 from contracts.errors import ErrorCode, InvalidRequest
 from contracts.ops import MAX_REPLICAS
@@ -25,6 +26,14 @@ class Section(BaseModel):
 class Nats(Section):
     url: str = "nats://127.0.0.1:4222"
     creds: Path | None = None  #: a credentials file, where the server asks for one
+    nkey: Path | None = None  #: or a seed file, for a server that lists public keys
+    tls_ca: Path | None = None  #: the authority of the server's certificate; given, the link is encrypted
+    tls_first: bool = True  #: before anything else is said; false for servers that only ask for it then
+    inbox_prefix: str | None = None  #: where replies go; none: it follows from the credential
+
+    @property
+    def access(self) -> Access:
+        return Access(self.creds, self.nkey, self.tls_ca, self.tls_first, self.inbox_prefix)
 
 
 class Log(Section):
@@ -130,6 +139,7 @@ class Settings(Section):
     shard: int = Field(default=0, ge=0)  #: the shard that a lane or catalog process serves
     profile: str = "minilm"  #: the model profile that membership reads its thresholds from
     default_project: Project = "default"  #: of messages that name none
+    security: Path | None = None  #: what `memlane security init` made; `memlane up` gives every process its credential
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     nats: Nats = Nats()
     log: Log = Log()

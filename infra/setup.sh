@@ -17,5 +17,6 @@ stamp=.venv/.memlane-$(cat pyproject.toml infra/constraints.txt | cksum | cut -d
 [ -x .venv/bin/python ] || "$python" -m venv .venv || {
     echo "cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }
 echo "installing into .venv (the first time takes a few minutes)" >&2
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -c infra/constraints.txt -e '.[embedded,scale,http,mcp,dev]'
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -c infra/constraints.txt \
+    -e '.[embedded,scale,http,mcp,security,dev]'
 touch "$stamp"

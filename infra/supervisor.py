@@ -25,6 +25,7 @@ from infra.graph_server import EmbeddedGraph
 from infra.nats_bus import connect
 from infra.nats_server import NatsServer
 from infra.roster import ONCE, PER_SHARD, Post, change, posts
+from infra.security.vault import Vault
 from infra.settings import Nats, Settings
 
 logger = structlog.get_logger()
@@ -70,6 +71,11 @@ class Supervisor:
     _nats: NatsServer | None = None
     _graph: EmbeddedGraph | None = None
     _graph_env: dict[str, str] = field(default_factory=dict)
+    _vault: Vault | None = None
+
+    def __post_init__(self) -> None:
+        if self.settings.security is not None:
+            self._vault = Vault(self.settings.security)
 
     @property
     def url(self) -> str:
@@ -79,7 +85,8 @@ class Supervisor:
         """Start all and wait until every role answers. Raises Unavailable that says which does not, and why."""
         data = self.settings.data.absolute()
         if self.own_nats:
-            self._nats = NatsServer(data / "nats", self.port)
+            lock = (self._vault.server_config(), self._vault.core) if self._vault else ()
+            self._nats = NatsServer(data / "nats", self.port, *lock)
             self._nats.start()
         if self.settings.graph.uri is None:
             self._graph = EmbeddedGraph(data / "graph", self.settings.graph.heap_mb)
@@ -111,7 +118,7 @@ class Supervisor:
 
     async def control(self) -> None:
         """Obey `memlane scale`, for ever."""
-        client = await connect(Nats(url=self.url, creds=self.settings.nats.creds), "memlane-control")
+        client = await connect(self._link(), "memlane-control")
 
         async def obey(message: Msg) -> None:
             try:
@@ -163,6 +170,13 @@ class Supervisor:
     def log_of(self, worker: Worker) -> Path:
         return self.settings.data.absolute() / "logs" / f"{worker.label}.log"
 
+    def _link(self) -> Nats:
+        mine = self.settings.nats.model_copy(update={"url": self.url})
+        if self._vault is None:
+            return mine
+        access = self._vault.access("supervisor")
+        return mine.model_copy(update={"creds": access.creds, "tls_ca": access.tls_ca})
+
     def _start_graph(self) -> None:
         assert self._graph is not None
         address = self._graph.start()
@@ -188,6 +202,7 @@ class Supervisor:
             "MEMLANE_REPLICA": worker.post.replica(self.settings.replica),
             "MEMLANE_NATS__URL": self.url,
             **(self._graph_env if worker.role == "graph" else {}),
+            **(self._vault.environment(worker.role) if self._vault else {}),
         }
         worker.process = spawn([sys.executable, "-m", *module], self.log_of(worker), env)
         worker.started = time.monotonic()
@@ -217,7 +232,7 @@ class Supervisor:
         for worker in self.workers:
             if worker.role != "rerank":
                 wanted[worker.role] = wanted.get(worker.role, 0) + 1
-        client = await connect(Nats(url=self.url, creds=self.settings.nats.creds), "memlane-up")
+        client = await connect(self._link(), "memlane-up")
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self.watch)

@@ -26,3 +26,9 @@ def configure(level: str, role: str) -> None:
     )
     structlog.contextvars.bind_contextvars(role=role)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")
+    hush()
+
+
+def hush() -> None:
+    """Keep silent what asyncio says whenever an encrypted link ends: nobody can act on it."""
+    logging.getLogger("asyncio").addFilter(lambda record: "eof_received" not in record.getMessage())

@@ -12,6 +12,8 @@ from contracts.catalog import Row
 from contracts.errors import ErrorCode, InvalidRequest
 from orchestrator.catalog import place_of
 
+#: No memory is created later: the year 10000.
+MOST_MS = 253_402_300_800_000
 Place = tuple[int, str]  #: created in ms, id
 
 
@@ -31,6 +33,8 @@ def unseal(cursor: str, binding: str) -> Place:
     try:
         bound, created, memory_id = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
         place = (int(created), str(memory_id))
+        if not 0 <= place[0] < MOST_MS:
+            raise ValueError("no time")
     except (ValueError, TypeError):
         raise InvalidRequest(ErrorCode.STALE_CURSOR, "not a cursor of this service", field="cursor") from None
     if bound != binding:

@@ -121,10 +121,15 @@ ROLES: dict[str, Callable[[Client, Settings, Meter], Awaitable[Role]]] = {
 }
 
 
+#: These use no stream, so a locked bus lets them near none.
+STATELESS = {"embed", "rerank"}
+
+
 async def run(name: str, settings: Settings) -> None:
     client = await connect(settings.nats, f"memlane-{name}-{settings.shard}-{settings.replica}")
     try:
-        await streams.ensure(client, settings.log, settings.sessions.ttl_s)
+        if name not in STATELESS:
+            await streams.ensure(client, settings.log, settings.sessions.ttl_s)
         ledger = KvLedger(client)
         meter = QuotaMeter(ledger, settings.quota)
         role = await ROLES[name](client, settings, meter)

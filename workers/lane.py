@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
 
 import anyio
 
 from contracts import subjects, wire
 from contracts.base import Position
+from contracts.errors import ErrorCode, Exhausted
 from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus, ScoreQuery, ScoreReply
 from contracts.ports import Call, Endpoint, Entry, Log
 from workers.pace import Pace
+
+R = TypeVar("R")
 
 
 class Projection(Protocol):
@@ -32,7 +35,7 @@ class Projection(Protocol):
 
 
 class LaneIndex(Projection, Protocol):
-    """A projection that answers searches."""
+    """A projection that answers searches. Both may raise TimeoutError when the query's time is up."""
 
     async def search(self, query: LaneQuery) -> LaneReply:
         """The best items for the query's cue, best first, ties by item id. An empty index gives an empty list."""
@@ -81,6 +84,14 @@ async def follow(
             ready()
 
 
+async def in_time(search: Awaitable[R]) -> R:
+    """What it finds. Raises Exhausted (DEADLINE_EXCEEDED) when it had to stop before."""
+    try:
+        return await search
+    except TimeoutError:
+        raise Exhausted(ErrorCode.DEADLINE_EXCEEDED, "the lane was not done in time") from None
+
+
 class LaneWorker:
     """The role of one replica of one shard of one lane."""
 
@@ -119,12 +130,12 @@ class LaneWorker:
             return wire.encode(LaneReply(status=LaneStatus.BEHIND, position=self._progress.position))
         position, started = self._progress.position, time.monotonic()
         try:
-            reply = await self._index.search(query)
+            reply = await in_time(self._index.search(query))
         finally:  # what was given up for want of time counts too
             self._pace.took(time.monotonic() - started)
         took_ms = (time.monotonic() - call.arrived) * 1000
         return wire.encode(reply.model_copy(update={"position": position, "took_ms": took_ms}))
 
     async def _score(self, call: Call) -> bytes:
-        reply = await self._index.score(wire.decode_reply(ScoreQuery, call.data))
+        reply = await in_time(self._index.score(wire.decode_reply(ScoreQuery, call.data)))
         return wire.encode(reply.model_copy(update={"took_ms": (time.monotonic() - call.arrived) * 1000}))

@@ -1,0 +1,1 @@
+"""A secured bus: keys, certificates, and who may do what. `memlane security` is the door to it."""
