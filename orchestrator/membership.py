@@ -63,7 +63,7 @@ def decide(
         claims = grounding.claims.get(candidate.id, ())
         why = (*_grounds(claims), *_why(candidate, evidence[candidate.id], band))
         if why:
-            members.append(Belonging(candidate, band.scores[candidate.id], why, claims))
+            members.append(Belonging(candidate, band.best(candidate.id), why, claims))
     members = _fold(members, age)
     members.sort(key=lambda one: (not one.claims, -one.relevance, -one.candidate.score, one.candidate.id))
     said = {"floor": band.floor, "band": band.share, "top": round(band.top, 4), "bar": round(band.bar, 4)}
@@ -89,8 +89,10 @@ def _grounds(claims: Sequence[Claim]) -> tuple[str, ...]:
 
 def _why(candidate: Candidate, evidence: Evidence, band: Band) -> tuple[str, ...]:
     why = []
-    if band.holds(candidate.id):
+    if band.scores[candidate.id] >= band.bar > 0:
         why.append(f"relevance {band.scores[candidate.id]:.2f} within the band from {band.bar:.2f}")
+    elif band.holds(candidate.id):
+        why.append(f"relevance {band.own[candidate.id]:.2f} alone, from {band.bar_alone:.2f}")
     if evidence.exact:
         why.append("holds the cue's exact or rare terms")
     graph = candidate.votes.get(Lane.GRAPH)

@@ -26,7 +26,8 @@ class Band:
     """The relevance of all candidates, and the bars they must clear. Nobody clears a bar while `top` is below `floor`.
 
     Where neighbours count, a memory's relevance is its share of the best context, on the scale of the best memory's own
-    relevance: what is said beside the match belongs with it, and the cue must still be met by somebody alone.
+    relevance: what is said beside the match belongs with it, and the cue must still be met by somebody alone. What
+    would belong alone (`own`, from `bar_alone` on) still does.
     """
 
     scores: Mapping[MemoryId, float]
@@ -36,12 +37,15 @@ class Band:
     top: float
     bar: float
     bar_alone: float
-    context: Mapping[MemoryId, float]
+
+    def best(self, memory_id: MemoryId) -> float:
+        """A candidate's relevance: the larger of both."""
+        return max(self.scores[memory_id], self.own[memory_id])
 
     def holds(self, memory_id: MemoryId) -> bool:
         """Whether a candidate is relevant enough by itself or by where it stands."""
-        stands = memory_id in self.context  # what a transaction has pending does not
-        return self.scores[memory_id] >= (self.bar if stands else self.bar_alone) and self.scores[memory_id] > 0
+        score, own = self.scores[memory_id], self.own[memory_id]
+        return 0 < score >= self.bar or 0 < own >= self.bar_alone
 
 
 def relevance(evidence: Evidence, profile: Profile) -> float:
@@ -69,13 +73,16 @@ def judge(
     if highest <= 0:
         return _band(own, own, profile.abs_floor, profile.rel_band)
     top = max(own.values())
-    scores = {one: top * context[one] / highest if one in context else own[one] for one in ids}
-    alone = max(profile.context_floor, top * profile.rel_band)
-    bar = top * profile.context_band if top >= profile.context_floor else profile.context_floor
-    return Band(scores, own, profile.context_floor, profile.context_band, top, bar, alone, context)
+    scores = {
+        one: top * context.get(one, 0.0) / highest for one in ids
+    }  # what a transaction has pending stands nowhere
+    floor, share = profile.context_floor, profile.context_band
+    if top < floor:
+        return Band(scores, own, floor, share, top, floor, floor)
+    return Band(scores, own, floor, share, top, top * share, max(profile.abs_floor, top * profile.rel_band))
 
 
 def _band(scores: Mapping[MemoryId, float], own: Mapping[MemoryId, float], floor: float, share: float) -> Band:
     top = max(scores.values(), default=0.0)
     bar = max(floor, top * share)
-    return Band(scores, own, floor, share, top, bar, bar, NO_CONTEXT)
+    return Band(scores, own, floor, share, top, bar, bar)

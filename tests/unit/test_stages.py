@@ -348,9 +348,15 @@ class TestMembershipInContext:
         assert answer({A: evidence(0.49), B: evidence(0.1)}, context={A: 2.0, B: 4.0}).kind == "None"
         assert answer({A: evidence(0.5), B: evidence(0.1)}, context={A: 2.0, B: 4.0}).kind == "Many"
 
-    def test_the_best_in_context_leads_and_the_best_alone_sets_the_scale(self) -> None:
-        found = answer({A: evidence(0.6), B: evidence(0.1)}, context={A: 2.0, B: 4.0})
-        assert [(one.candidate.id, one.relevance) for one in found.members] == [(B, 0.6), (A, pytest.approx(0.3))]
+    def test_the_best_alone_sets_the_scale(self) -> None:
+        found = answer({A: evidence(0.6), B: evidence(0.1), C: evidence(0.3)}, context={A: 2.0, B: 4.0, C: 3.0})
+        assert [(one.candidate.id, one.relevance) for one in found.members] == [
+            (A, 0.6), (B, 0.6), (C, pytest.approx(0.45))]  # fmt: skip
+
+    def test_what_would_belong_alone_still_does(self) -> None:
+        found = answer({A: evidence(0.6), B: evidence(0.5), C: evidence(0.4)}, context={A: 4.0, B: 1.0, C: 1.0})
+        assert [(one.candidate.id, one.why[0]) for one in found.members] == [
+            (A, "relevance 0.60 within the band from 0.30"), (B, "relevance 0.50 alone, from 0.48")]  # fmt: skip
 
     def test_what_stands_nowhere_yet_must_be_relevant_alone(self) -> None:
         found = {A: evidence(0.7), B: evidence(0.55), C: evidence(0.57)}
