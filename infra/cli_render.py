@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from infra.cli_ingest import Report
     from infra.discovery import Process
 
-console = Console()
+#: What is piped is not cut to a terminal's width.
+console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160)
 _COLOURS = {"Single": "green", "Many": "cyan", "None": "yellow"}
 
 
@@ -126,11 +129,14 @@ _COLUMNS = ("shard", "replica", "position", "per_s", "median_ms")
 
 def processes(found: Sequence[Process], lags: Sequence[int | None]) -> None:
     table = Table(box=None, padding=(0, 1), header_style="dim")
-    for name in ("role", *_COLUMNS, "lag", "requests", "errors", "facts"):
-        table.add_column(name)
+    for name in ("role", *_COLUMNS, "lag", "requests", "errors"):
+        table.add_column(name, no_wrap=True, justify="left" if name == "role" else "right")
+    table.add_column("facts", no_wrap=True, overflow="ellipsis")
     for process, behind in zip(found, lags, strict=True):
         told = [str(process.facts.get(name, "")) for name in _COLUMNS]
-        facts = "  ".join(f"{key} {value}" for key, value in process.facts.items() if key not in _COLUMNS)
+        facts = "  ".join(
+            f"{key} {value}" for key, value in process.facts.items() if key not in _COLUMNS and value != 0
+        )
         numbers = ("" if behind is None else str(behind), str(process.requests), str(process.errors))
         table.add_row(process.role, *told, *numbers, escape(facts))
     console.print(table)

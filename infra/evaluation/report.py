@@ -85,8 +85,8 @@ def _mean(values: Iterable[float]) -> float:
 def show(summary: Mapping[str, Any], console: Console) -> None:
     names = list(MEASURES)
     title = f"{summary['set']}: {summary['documents']} memories, {summary['questions']} questions"
-    table = Table(title=title, header_style="bold")
-    for column in ("", *names):
+    table = Table(title=title, header_style="bold", box=None, padding=(0, 1), pad_edge=False)
+    for column in ("", *(name.replace("recall", "r") for name in names)):
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
     for view, values in summary["ranking"].items():
         table.add_row(view, *(f"{values[name]:.3f}" for name in names))
@@ -98,7 +98,7 @@ def show(summary: Mapping[str, Any], console: Console) -> None:
         for number, half in enumerate(summary["halves"], 1):
             table.add_row(f"fused, half {number}", *(f"{half[name]:.3f}" for name in names))
     console.print(table)
-    answers = Table(title="answers", header_style="bold")
+    answers = Table(title="answers", header_style="bold", box=None, padding=(0, 1), pad_edge=False)
     answers.add_column("")
     for name in summary["answers"]:
         answers.add_column(name, justify="right")

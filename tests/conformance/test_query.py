@@ -147,6 +147,7 @@ class TestSignals:
     async def test_feedback_counts(self, mind: Mind) -> None:
         """Said to be useful is three uses, not useful one less; of a memory that is not there it is refused."""
         memory_id = await mind.learn(MFA)
+        await mind.recall(MFA)  # waits for the catalog, which feedback asks
         assert (await mind.memory.feedback(memory_id, useful=True)).counted == 3
         assert (await mind.memory.feedback(memory_id, useful=False, request_id="f-1")).counted == -1
         again = await mind.memory.feedback(memory_id, useful=False, request_id="f-1")

@@ -52,6 +52,7 @@ async def tell(url: str) -> dict[str, object]:
         second = await memory.encode("Ben keeps bees behind the town hall")
         gone = await memory.encode("Cleo drinks tea")
         await memory.forget(gone.id)
+        await memory.recall("bees", consistency="ReadAfterWrite", deadline_ms=10_000)  # the catalog knows it
         await memory.feedback(second.id, useful=True)
         return {"first": first.id, "second": second.id, "gone": gone.id, "position": second.position}
 
@@ -67,7 +68,7 @@ async def test_what_was_told_is_there_and_what_came_later_is_not(backup: Path, t
     assert restored.returncode == 0, restored.stderr + restored.stdout
     with Stack(tmp_path / "second") as stack:
         async with MemoryClient(stack.url, project="kept") as memory:
-            answer = await memory.recall("Where does Ana work?", consistency="ReadAfterWrite")
+            answer = await memory.recall("Where does Ana work?", consistency="ReadAfterWrite", deadline_ms=10_000)
             assert [member.id for member in answer.members][:1] == [said["first"]]
             listed = await memory.list()
             assert {one.id for one in listed.memories} == {said["first"], said["second"]}
