@@ -141,7 +141,9 @@ class TestSignals:
         assert of(await query(mind), MFA).usage == 0.0
         await until_used(mind, memory_id, 1)
         await mind.recall("login failures after the MFA reset")
-        await until_used(mind, memory_id, 2)
+        with anyio.fail_after(10):
+            while (await mind.memory.inspect(memory_id)).memory.uses != 2:
+                await anyio.sleep(0.02)
         assert of(await query(mind), MFA).usage == pytest.approx(1 - math.exp(-2 / 5), abs=1e-3)
 
     async def test_feedback_counts(self, mind: Mind) -> None:
@@ -151,10 +153,13 @@ class TestSignals:
             while (await mind.memory.inspect(memory_id)).memory is None:  # a recall would count as a use
                 await anyio.sleep(0.02)
         assert (await mind.memory.feedback(memory_id, useful=True)).counted == 3
+        await until_used(mind, memory_id, 3)
         assert (await mind.memory.feedback(memory_id, useful=False, request_id="f-1")).counted == -1
         again = await mind.memory.feedback(memory_id, useful=False, request_id="f-1")
         assert (again.counted, again.deduplicated) == (0, True)
-        await until_used(mind, memory_id, 2)
+        with anyio.fail_after(10):
+            while (await mind.memory.inspect(memory_id)).memory.uses != 2:
+                await anyio.sleep(0.02)
         assert of(await query(mind), MFA).usage == pytest.approx(1 - math.exp(-2 / 5), abs=1e-3)
         with pytest.raises(NotFound):
             await mind.memory.feedback(derive_id("nobody"), useful=True)
