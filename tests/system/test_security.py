@@ -68,7 +68,8 @@ async def link(stack: Stack, access: Access, **more: Any) -> AsyncIterator[tuple
     async def hear(error: Exception) -> None:
         said.append(str(error))
 
-    options = {"allow_reconnect": False, "error_cb": hear, **access.options(), **more}
+    # longer than the server waits for a handshake, so that it is the server that ends it
+    options = {"allow_reconnect": False, "connect_timeout": 10, "error_cb": hear, **access.options(), **more}
     client = await nats.connect(stack.url, **options)
     try:
         yield client, said
