@@ -25,7 +25,7 @@ from infra.evaluation.datasets import Question, Stranger, load
 from infra.nats_bus import NatsBus, connect
 from infra.settings import Nats
 from orchestrator.catalog import Catalog
-from orchestrator.context import blend, lift, neighbours_of, strongest, view_of
+from orchestrator.context import look_around
 from orchestrator.evidence import collect_evidence
 from orchestrator.fusion import Candidate, reciprocal_rank_fusion
 from orchestrator.gather import Question as LaneQuestion
@@ -63,9 +63,8 @@ async def observe(bus: NatsBus, catalog: Catalog, question: Question | Stranger)
     deadline = time.monotonic() + DEADLINE_S
     gathered = await gather(bus, asked, deadline)
     grounding = await ground(bus, project, request, [0], deadline)
-    own = blend(gathered.lists)
-    context = lift(own, await neighbours_of(bus, project, strongest(own), deadline))
-    fused = reciprocal_rank_fusion(gathered.lists, way.weights, view=view_of(own, context))[:POOL]
+    view, context = await look_around(bus, project, gathered.lists, deadline)
+    fused = reciprocal_rank_fusion(gathered.lists, way.weights, view=view)[:POOL]
     pool = [candidate for part in grounding.windows(fused, POOL) for candidate in part]
     rows = await catalog.hydrate(project, [candidate.id for candidate in pool], [0], deadline)
     pool = [candidate for candidate in pool if "dia_id" in rows[candidate.id].metadata]  # a turn, not a summary

@@ -13,6 +13,14 @@ import orjson
 
 from contracts.errors import ErrorCode, InvalidRequest
 
+#: Arguments of `nats.connect` for a link that is there at once or not at all. Without a limit the library tries for two
+#: minutes where the server refuses, allow_reconnect or not.
+AT_ONCE: dict[str, Any] = {
+    "allow_reconnect": False,
+    "max_reconnect_attempts": 1,
+    "reconnect_time_wait": 0.1,
+    "connect_timeout": 3,
+}
 _JWT_BEGIN = "-----BEGIN NATS USER JWT-----"
 
 

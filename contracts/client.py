@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from pydantic import BaseModel
 
 from contracts import subjects, wire
-from contracts.access import Access
+from contracts.access import AT_ONCE, Access
 from contracts.addressing import NO_PROJECT, SILENT_HEADER, header
 from contracts.base import MESSAGE_OVERHEAD
 from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
@@ -221,9 +221,7 @@ class MemoryClient:
     async def _connect(self) -> Client:
         """Fail fast at first, so that a wrong address is told at once; once connected, reconnect for ever."""
         options = {"error_cb": self._denials.hear, **self._access.options()}
-        # Without a limit the library tries a server that refuses for two minutes, allow_reconnect or not.
-        once = {"allow_reconnect": False, "max_reconnect_attempts": 1, "reconnect_time_wait": 0.1}
-        probe = await nats.connect(self._url, connect_timeout=3, **once, **options)
+        probe = await nats.connect(self._url, **AT_ONCE, **options)
         await probe.close()
         return await nats.connect(self._url, max_reconnect_attempts=-1, reconnect_time_wait=0.2, **options)
 

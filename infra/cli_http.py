@@ -9,8 +9,7 @@ import anyio
 import typer
 
 from contracts.errors import ErrorCode, InvalidRequest, Unavailable
-from infra import settings as settings_module
-from infra.cli_common import DEFAULT_URL, Url
+from infra.cli_common import DEFAULT_URL, Url, link
 
 CONNECT_TIMEOUT_S = 4.0
 #: How long requests in hand may take once it is told to stop.
@@ -42,11 +41,10 @@ async def _serve(host: str, port: int, url: str) -> None:
         ) from None
     from infra.nats_bus import connect
 
-    link = settings_module.load().nats.model_copy(update={"url": url})
     listener = listen(host, port)
     try:
         with anyio.fail_after(CONNECT_TIMEOUT_S):
-            client = await connect(link, "memlane-http")
+            client = await connect(link(url), "memlane-http")
     except (TimeoutError, OSError) as error:
         raise Unavailable(
             ErrorCode.UNAVAILABLE, f"cannot reach NATS at {url}: is memlane up?", reason=str(error)

@@ -62,6 +62,15 @@ def view_of(own: Mapping[MemoryId, float], context: Mapping[MemoryId, float]) ->
     return View(context, CONTEXT_WEIGHT) if context else View(own, DEGREES_WEIGHT)
 
 
+async def look_around(
+    bus: Bus, project: str, lists: Mapping[Lane, Sequence[Hit]], deadline: float
+) -> tuple[View, dict[MemoryId, float]]:
+    """What the fusion takes besides the lanes' lists, and the context: empty where nobody stands beside anybody."""
+    own = blend(lists)
+    context = lift(own, await neighbours_of(bus, project, strongest(own), deadline))
+    return view_of(own, context), context
+
+
 def strongest(own: Mapping[MemoryId, float]) -> list[MemoryId]:
     return sorted(own, key=lambda one: (-own[one], one))[:LIFTING]
 

@@ -14,7 +14,7 @@ from contracts.recall import RecallReply, RecallRequest
 from contracts.stores import Transactions
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon, check_answered, check_consistency
-from orchestrator.context import blend, lift, neighbours_of, strongest, view_of
+from orchestrator.context import look_around
 from orchestrator.fusion import reciprocal_rank_fusion
 from orchestrator.gather import Question, gather
 from orchestrator.grounding import ground
@@ -79,9 +79,7 @@ class RecallService:
         grounding = pending.ground(grounding)
         timings.mark("gather")
 
-        own = blend(gathered.lists)
-        context = lift(own, await neighbours_of(self._bus, project, strongest(own), gather_by))
-        view = view_of(own, context)
+        view, context = await look_around(self._bus, project, gathered.lists, gather_by)
         pool = reciprocal_rank_fusion(gathered.lists, way.weights, view=view)[:POOL]
         fused = Fused(pool, context, way.weights[Lane.SEMANTIC] + view.weight)
         timings.mark("fusion")

@@ -67,22 +67,21 @@ def judge(
     ids = list(ids)
     if any(evidence[one].reranked is not None for one in ids):
         own = {one: evidence[one].reranked or 0.0 for one in ids}
-        return _band(own, own, profile.rerank_floor, profile.rerank_band)
+        return _alone(own, profile.rerank_floor, profile.rerank_band)
     own = {one: relevance(evidence[one], profile) for one in ids}
     highest = max((context.get(one, 0.0) for one in ids), default=0.0)
     if highest <= 0:
-        return _band(own, own, profile.abs_floor, profile.rel_band)
+        return _alone(own, profile.abs_floor, profile.rel_band)
     top = max(own.values())
-    scores = {
-        one: top * context.get(one, 0.0) / highest for one in ids
-    }  # what a transaction has pending stands nowhere
+    # what a transaction has pending stands nowhere yet, and must belong alone
+    scores = {one: top * context.get(one, 0.0) / highest for one in ids}
     floor, share = profile.context_floor, profile.context_band
     if top < floor:
         return Band(scores, own, floor, share, top, floor, floor)
     return Band(scores, own, floor, share, top, top * share, max(profile.abs_floor, top * profile.rel_band))
 
 
-def _band(scores: Mapping[MemoryId, float], own: Mapping[MemoryId, float], floor: float, share: float) -> Band:
-    top = max(scores.values(), default=0.0)
+def _alone(own: Mapping[MemoryId, float], floor: float, share: float) -> Band:
+    top = max(own.values(), default=0.0)
     bar = max(floor, top * share)
-    return Band(scores, own, floor, share, top, bar, bar)
+    return Band(own, own, floor, share, top, bar, bar)

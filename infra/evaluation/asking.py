@@ -11,7 +11,7 @@ import anyio
 from contracts.client import MemoryClient
 from contracts.encode import EncodeReply
 from contracts.recall import AnswerKind, RecallReply
-from infra import settings as settings_module
+from infra.cli_common import access
 from infra.cli_ingest import IN_FLIGHT, patiently
 from infra.evaluation.datasets import Document, Question, QuestionSet, Stranger
 
@@ -50,9 +50,7 @@ class Asker:
     async def connected(self) -> AsyncIterator[Asker]:
         async with AsyncExitStack() as stack:
             for project in sorted({document.project for document in self._set.documents}):
-                client = MemoryClient(
-                    self._url, project=project, timeout_s=60, access=settings_module.load().nats.access
-                )
+                client = MemoryClient(self._url, project=project, timeout_s=60, access=access())
                 self._clients[project] = await stack.enter_async_context(client)
             yield self
 

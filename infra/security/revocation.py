@@ -6,7 +6,7 @@ import nats
 import nats.errors
 import orjson
 
-from contracts.access import Access
+from contracts.access import AT_ONCE, Access
 from contracts.errors import ErrorCode, Unavailable
 
 TIMEOUT_S = 4.0
@@ -16,7 +16,7 @@ SUBJECT = "$SYS.REQ.CLAIMS.UPDATE"
 async def tell(url: str, access: Access, token: str) -> None:
     """Returns once the server goes by the new claims. Raises Unavailable, also when it refuses them."""
     try:
-        client = await nats.connect(url, allow_reconnect=False, connect_timeout=3, **access.options())
+        client = await nats.connect(url, **AT_ONCE, **access.options())
         try:
             answer = orjson.loads((await client.request(SUBJECT, token.encode(), timeout=TIMEOUT_S)).data)
         finally:
