@@ -17,6 +17,7 @@ from pathlib import Path
 
 import anyio
 
+from benches.record import keep, spread
 from benches.speed import PROJECT, Floor, cues_of, fill, texts
 from contracts.client import MemoryClient
 from contracts.lanes import LaneQuery
@@ -56,10 +57,20 @@ async def run(url: str, folder: Path, memories: int, engine: str, cues: int) -> 
                     times[f"  {tier}, lane {name}"].append(lane.took_ms)
     print(f"{memories} memories, {engine}, {cues} queries, k = 5; ms")
     for name, values in times.items():
-        p95 = statistics.quantiles(values, n=100)[94]
-        print(f"{name:24} p50 {statistics.median(values):6.1f}  p95 {p95:6.1f}")
-    for tier in TIERS:
-        print(f"{tier} / floor, medians: {statistics.median(times[tier]) / statistics.median(times['floor']):.2f}")
+        at = spread(values)
+        print(f"{name:24} p50 {at['p50_ms']:6.1f}  p95 {at['p95_ms']:6.1f}")
+    ratios = {tier: statistics.median(times[tier]) / statistics.median(times["floor"]) for tier in TIERS}
+    for tier, ratio in ratios.items():
+        print(f"{tier} / floor, medians: {ratio:.2f}")
+    keep(
+        "tiers",
+        {"memories": memories, "engine": engine},
+        {
+            "queries": cues,
+            "times": {name.strip(): spread(values) for name, values in times.items()},
+            "over_floor": {tier: round(ratio, 2) for tier, ratio in ratios.items()},
+        },
+    )
 
 
 def main() -> None:
