@@ -1,4 +1,4 @@
-"""Whose memory a message is for: the project in its subject, or the one in its header."""
+"""Headers of messages, and whose memory one is for: the project in its subject, or the one in its header."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contracts.errors import ErrorCode, InvalidRequest
 PROJECT_HEADER = "X-Project-ID"
 #: On the reply of a verb whose quota is spent in silent mode, with the value 1; a true empty answer does not have it.
 SILENT_HEADER = "X-Memlane-Silent"
+#: The context of the caller's trace (W3C). Baggage is not handed on: nobody knows what is in it.
+TRACE_HEADERS = ("traceparent", "tracestate")
 #: Stands in a subject for the project that the header names. No project can be called that.
 NO_PROJECT = "_"
 

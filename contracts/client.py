@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, TypeVar
@@ -54,7 +54,8 @@ class MemoryClient:
     Every verb raises the error that the service answered (`contracts.errors`), or Unavailable when nobody answered.
     Each takes its request's fields as keyword arguments. Without a project it is the organisation's default one, which
     the service knows. `access` is the credential for a service that is locked; what it does not allow raises Denied.
-    Where the quota is spent in silent mode, the reply has `silent` set.
+    Where the quota is spent in silent mode, the reply has `silent` set. `headers` gives what goes with each call, such
+    as the `traceparent` of the caller's trace.
     """
 
     def __init__(
@@ -64,11 +65,12 @@ class MemoryClient:
         project: str | None = None,
         timeout_s: float = 15.0,
         access: Access | None = None,
+        headers: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         if project is not None:
             wire.check_project(project)
         self.project, self._url, self._timeout_s = NO_PROJECT if project is None else project, url, timeout_s
-        self._access, self._denials = access or Access(), Denials()
+        self._access, self._denials, self._headers = access or Access(), Denials(), headers
         self._client: Client | None = None
 
     async def __aenter__(self) -> MemoryClient:
@@ -191,10 +193,10 @@ class MemoryClient:
         client = await self.connection()
         data = wire.encode_request(request)
         self._check_size(client, data)
-        subject = subjects.verb(self.project, verb)
+        subject, headers = subjects.verb(self.project, verb), dict(self._headers()) if self._headers else None
         try:
             with self._denials.waiting(subject):
-                message = await client.request(subject, data, timeout=self._timeout_s)
+                message = await client.request(subject, data, timeout=self._timeout_s, headers=headers)
         except nats.errors.NoRespondersError:
             raise Unavailable(ErrorCode.UNAVAILABLE, f"nobody serves {verb}: is memlane up?", verb=verb) from None
         except (TimeoutError, nats.errors.Error) as error:

@@ -36,6 +36,11 @@ class Process:
         shard = self.facts.get("shard")
         return shard if isinstance(shard, int) else None
 
+    @property
+    def followed(self) -> int | None:
+        """The shard of the log that it follows, if it follows any; None: all of it."""
+        return None if self.role in FOLLOW_ALL else self.shard
+
 
 async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
     """Every process that answers within `wait_s`, by role and id. Costs the whole wait: nobody knows how many there
@@ -57,24 +62,25 @@ async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
 
 async def log_ends(client: Client, processes: Sequence[Process]) -> dict[int | None, int]:
     """The last position of the log, and of each shard that one of the processes holds."""
-    js = client.jetstream(timeout=2)
-    ends: dict[int | None, int] = {}
-    for shard in {None, *(process.shard for process in processes)}:
-        try:
-            found = await js.get_last_msg(subjects.LOG_STREAM, subjects.log("*", "*" if shard is None else shard, "*"))
-            ends[shard] = found.seq or 0
-        except (NotFoundError, TimeoutError, nats.errors.Error):
-            ends[shard] = 0  # nothing is there yet, or it does not say
-    return ends
+    shards = {None, *(process.shard for process in processes)}
+    return {shard: await log_end(client, shard) or 0 for shard in shards}
+
+
+async def log_end(client: Client, shard: int | None, timeout_s: float = 2.0) -> int | None:
+    """The last position of a shard of the log (None: of all of it), 0 when it has none; None when it does not say."""
+    subject = subjects.log("*", "*" if shard is None else shard, "*")
+    try:
+        return (await client.jetstream(timeout=timeout_s).get_last_msg(subjects.LOG_STREAM, subject)).seq or 0
+    except NotFoundError:
+        return 0
+    except (TimeoutError, nats.errors.Error):
+        return None
 
 
 def lag(process: Process, ends: Mapping[int | None, int]) -> int | None:
     """How many positions of what it follows a process has not applied; None for one that follows nothing."""
     position = process.facts.get("position")
-    if not isinstance(position, int):
-        return None
-    followed = None if process.role in FOLLOW_ALL else process.shard
-    return max(0, ends.get(followed, 0) - position)
+    return max(0, ends.get(process.followed, 0) - position) if isinstance(position, int) else None
 
 
 async def await_roles(client: Client, wanted: dict[str, int], timeout_s: float) -> dict[str, int]:

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from contracts import subjects, wire
-from contracts.addressing import NO_PROJECT, PROJECT_HEADER, SILENT_HEADER, header
+from contracts.addressing import NO_PROJECT, PROJECT_HEADER, SILENT_HEADER, TRACE_HEADERS, header
 from contracts.errors import ErrorCode, ErrorReply, InvalidRequest, MemlaneError, Unavailable, to_reply
 from contracts.ports import PayloadTooLarge
 from infra import http_names, http_openapi
@@ -68,7 +68,8 @@ class Door:
                 if project is not None:
                     wire.check_project(project)
                 value = _object(await _body(request))
-                return await self._ask(verb, project or NO_PROJECT, translate(value) if translate else value)
+                trace = {name: request.headers[name] for name in TRACE_HEADERS if name in request.headers}
+                return await self._ask(verb, project or NO_PROJECT, translate(value) if translate else value, trace)
             except MemlaneError as error:
                 return _refused(to_reply(error))
             except ClientDisconnect:
@@ -86,10 +87,10 @@ class Door:
         status = "down" if not well else "ok" if {"semantic", "lexical", "graph"} <= set(roles) else "degraded"
         return _json(orjson.dumps({"status": status, "roles": roles}), 200 if well else 503)
 
-    async def _ask(self, verb: str, project: str, value: dict[str, Any]) -> Response:
+    async def _ask(self, verb: str, project: str, value: dict[str, Any], trace: dict[str, str]) -> Response:
         try:
             data = orjson.dumps(value)
-            self._bus.check_size(data)
+            self._bus.check_size(data, trace)
         except orjson.JSONEncodeError as error:  # it nests deeper than may be written, though not than may be read
             raise InvalidRequest(ErrorCode.INVALID_REQUEST, f"the request cannot be passed on: {error}") from None
         except PayloadTooLarge as error:
@@ -99,7 +100,9 @@ class Door:
         deadline_ms = value.get("deadline_ms")
         more_s = min(max(deadline_ms, 0), 60_000) / 1000 if isinstance(deadline_ms, int | float) else 0.0
         try:
-            message = await self._client.request(subjects.verb(project, verb), data, timeout=TIMEOUT_S + more_s)
+            message = await self._client.request(
+                subjects.verb(project, verb), data, timeout=TIMEOUT_S + more_s, headers=trace or None
+            )
         except nats.errors.NoRespondersError:
             raise Unavailable(ErrorCode.UNAVAILABLE, f"nobody serves {verb}: is memlane up?", verb=verb) from None
         except (TimeoutError, nats.errors.Error) as error:

@@ -12,6 +12,7 @@ from nats.aio.client import Client
 
 from contracts.base import MESSAGE_OVERHEAD
 from contracts.ports import NoReply, NoResponders, PayloadTooLarge
+from infra import tracing
 from infra.settings import Nats
 
 logger = structlog.get_logger()
@@ -69,9 +70,13 @@ class NatsBus:
         self._client = client
 
     async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
-        self.check_size(data)
+        with tracing.asking(subject) as headers:
+            return await self._request(subject, data, timeout_s, headers)
+
+    async def _request(self, subject: str, data: bytes, timeout_s: float, headers: dict[str, str] | None) -> bytes:
+        self.check_size(data, headers)
         try:
-            reply = await self._client.request(subject, data, timeout=max(timeout_s, 0.001))
+            reply = await self._client.request(subject, data, timeout=max(timeout_s, 0.001), headers=headers)
         except nats.errors.NoRespondersError:
             raise NoResponders(subject) from None
         except (TimeoutError, nats.errors.TimeoutError):

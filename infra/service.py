@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import anyio
@@ -23,8 +24,13 @@ from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
 from contracts.ports import Call, Endpoint, PayloadTooLarge, Role
 from contracts.stores import Meter
 from infra import metering
+from infra.discovery import Process, lag, log_end
+from infra.metrics_pages import pages
 from infra.nats_bus import NatsBus, faults_of, header_text
+from infra.observer import Observer
 from infra.pulse import Pulse
+from infra.settings import Settings
+from infra.tracing import traced
 
 logger = structlog.get_logger()
 
@@ -33,6 +39,8 @@ VERSION = "0.1.0"
 MOST_IN_HAND = 512
 #: How long a process that stops goes on with what it has in hand; the supervisor's patience is a little longer.
 DRAIN_S = 8.0
+#: Whoever reads metrics waits no longer for the end of the log.
+LOG_END_S = 1.0
 
 
 class Service:
@@ -42,26 +50,48 @@ class Service:
         self,
         client: Client,
         role: Role,
-        default_project: str = "default",
+        settings: Settings,
         meter: Meter | None = None,
-        replica: str = "a",
     ) -> None:
-        """`default_project` is that of calls that name none; without a `meter` nothing is counted."""
+        """Without a `meter` nothing is counted."""
         self._client, self._role, self._bus = client, role, NatsBus(client)
-        self._default_project, self._meter = default_project, meter
+        self._settings, self._meter = settings, meter
         self._in_hand = self._refused = 0
-        self._replica, self._pulse = replica, Pulse()
+        self._announced = False
+        self._pulse, self._observer, self._metrics_at = Pulse(), Observer(), ""
         self._ready, self._stopping = anyio.Event(), anyio.Event()
 
     async def serve(self) -> None:
         """Run the role; announce its endpoints once it is ready. On a signal: take no more, answer what is in hand
         while the role still runs, then return."""
-        async with anyio.create_task_group() as tasks:
+        async with self._observed(), anyio.create_task_group() as tasks:
             tasks.start_soon(self._stop_on_signal, tasks.cancel_scope)
             tasks.start_soon(self._role.run, self._ready.set)
             await self._ready.wait()
             await self._announce()
             tasks.cancel_scope.cancel()
+
+    async def is_ready(self) -> bool:
+        """Whether it may be asked: announced, linked, and not told to stop."""
+        return self._announced and self._client.is_connected and not self._stopping.is_set()
+
+    async def measured(self) -> dict[str, object]:
+        """What `memlane status` shows of it, and how far it is behind the log, where that says."""
+        facts = self._stats() | {"in_hand": self._in_hand}
+        me = Process(self._role.name, "", facts, 0, 0)
+        end = await log_end(self._client, me.followed, LOG_END_S) if "position" in facts else None
+        return facts if end is None else facts | {"lag": lag(me, {me.followed: end})}
+
+    @asynccontextmanager
+    async def _observed(self) -> AsyncIterator[None]:
+        """Metrics and traces of this process, where the settings and the environment ask for them."""
+        settings, name = self._settings, self._role.name
+        async with (
+            traced(name, settings.shard, settings.replica) as spans,
+            pages(settings.metrics, name, self) as (metrics, self._metrics_at),
+        ):
+            self._observer = Observer([one for one in (metrics, spans) if one is not None])
+            yield
 
     async def _announce(self) -> None:
         config = ServiceConfig(
@@ -78,7 +108,8 @@ class Service:
                         handler=self._hand_over(endpoint, tasks),
                     )
                 await self._client.flush()  # a caller that hears of us must find us subscribed
-                logger.info("ready", action="ready", replica=self._replica, **self._role.stats())
+                logger.info("ready", action="ready", replica=self._settings.replica, **self._role.stats())
+                self._announced = True
                 await self._stopping.wait()
             finally:
                 with anyio.CancelScope(shield=True):
@@ -87,11 +118,12 @@ class Service:
     def _stats(self) -> dict[str, object]:
         faults = faults_of(self._client)
         return {
-            "replica": self._replica,
+            "replica": self._settings.replica,
             **self._role.stats(),
             **self._pulse.facts(),
             "refused": self._refused,
             **({"faults": faults} if faults else {}),
+            **({"metrics": self._metrics_at} if self._metrics_at else {}),
         }
 
     async def _withdraw(self, service: MicroService) -> None:
@@ -125,7 +157,10 @@ class Service:
         try:
             call = Call(request.subject, request.data, arrived, dict(request.headers or {}))
             with anyio.CancelScope(shield=True):
-                await self._respond(request, *await self._outcome(endpoint, call))
+                handling = self._observer.begin(endpoint.name, call)
+                data, error, headers = await self._outcome(endpoint, call)
+                handling.answered(data, _code_of(error))
+                await self._respond(request, data, error, headers)
                 self._pulse.beat(time.monotonic() - arrived)
         finally:
             self._in_hand -= 1
@@ -133,7 +168,7 @@ class Service:
     async def _outcome(self, endpoint: Endpoint, call: Call) -> tuple[bytes, BaseException | None, dict[str, str]]:
         """The reply, the error in it, and its headers."""
         try:
-            call = replace(call, subject=addressed(call.subject, call.headers, self._default_project))
+            call = replace(call, subject=addressed(call.subject, call.headers, self._settings.default_project))
             data, headers = await metering.answer(endpoint, call, self._meter)
             return data, None, headers
         except MemlaneError as error:
@@ -154,8 +189,7 @@ class Service:
             if error is None:
                 await request.respond(data, headers or None)
             else:
-                code = error.code if isinstance(error, MemlaneError) else ErrorCode.INTERNAL
-                await request.respond_error(str(code), header_text(str(error), 256), data)
+                await request.respond_error(str(_code_of(error)), header_text(str(error), 256), data)
         except (ValueError, nats.errors.Error):
             return  # a caller that left no reply subject, or a link that is gone: nobody to tell
 
@@ -166,3 +200,9 @@ class Service:
                 if not self._ready.is_set() or self._stopping.is_set():  # nothing to finish, or told twice
                     scope.cancel()
                 self._stopping.set()
+
+
+def _code_of(error: BaseException | None) -> ErrorCode | None:
+    if error is None:
+        return None
+    return error.code if isinstance(error, MemlaneError) else ErrorCode.INTERNAL

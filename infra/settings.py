@@ -125,6 +125,13 @@ class Replicas(Section):
         return int(getattr(self, role, 1))
 
 
+class Metrics(Section):
+    #: None: off. 0: any free one, which `memlane status` shows. `memlane up` gives its processes this one and those
+    #: after it, one each.
+    port: int | None = Field(default=None, ge=0, le=65535)
+    host: str = "127.0.0.1"  #: there is no login
+
+
 class Upkeep(Section):
     enabled: bool = True  #: without it there are no topics, and summaries that are there already are left as they are
     every_s: float = Field(default=60.0, gt=0)  #: between rounds, in which summaries follow their topics
@@ -151,6 +158,7 @@ class Settings(Section):
     quota: Quota = Quota()
     sessions: Sessions = Sessions()
     upkeep: Upkeep = Upkeep()
+    metrics: Metrics = Metrics()
     replicas: Replicas = Replicas()
 
     def folder(self, role: str) -> Path:

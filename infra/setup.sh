@@ -18,5 +18,5 @@ stamp=.venv/.memlane-$(cat pyproject.toml infra/constraints.txt | cksum | cut -d
     echo "cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }
 echo "installing into .venv (the first time takes a few minutes)" >&2
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -c infra/constraints.txt \
-    -e '.[embedded,scale,http,mcp,security,dev]'
+    -e '.[embedded,scale,http,mcp,metrics,tracing,security,dev]'
 touch "$stamp"

@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -46,6 +47,7 @@ class Worker:
     backoff: float = BACKOFF_S
     due: float = 0.0
     off: bool = False
+    slot: int = 0  #: among the ports for metrics; no two processes hold one
 
     @property
     def role(self) -> str:
@@ -92,14 +94,9 @@ class Supervisor:
             self._graph = EmbeddedGraph(data / "graph", self.settings.graph.heap_mb)
             self._start_graph()
         off = {"rerank": not self.settings.rerank.enabled, "upkeep": not self.settings.upkeep.enabled}
-        self.workers = [
-            Worker(post)
-            for role in (*ONCE, *PER_SHARD)
-            if not off.get(role)
-            for post in posts(role, self.settings.log.shards, self.settings.replicas.of(role))
-        ]
-        for worker in self.workers:
-            self._spawn(worker)
+        for role in (*ONCE, *PER_SHARD):
+            if not off.get(role):
+                self._staff(posts(role, self.settings.log.shards, self.settings.replicas.of(role)))
         await self._await_ready()
 
     async def watch(self) -> None:
@@ -146,10 +143,7 @@ class Supervisor:
             if worker.process and worker.process.poll() is None:
                 worker.process.terminate()
                 self.leaving.append(worker)
-        started = [Worker(post) for post in asked.start]
-        for worker in started:
-            self._spawn(worker)
-        self.workers += started
+        started = self._staff(asked.start)
         names = tuple(one.label for one in started), tuple(one.label for one in stopped)
         logger.info("scaled", action="scale", role=request.role, started=names[0], stopped=names[1])
         return ScaleReply(role=request.role, replicas=request.replicas, started=names[0], stopped=names[1])
@@ -194,13 +188,25 @@ class Supervisor:
             if worker.role == "graph" and worker.process:
                 end(worker.process)
 
+    def _staff(self, posts: Sequence[Post]) -> list[Worker]:
+        staffed = []
+        for post in posts:
+            taken = {worker.slot for worker in (*self.workers, *self.leaving)}
+            worker = Worker(post, slot=next(slot for slot in count() if slot not in taken))
+            self.workers.append(worker)
+            self._spawn(worker)
+            staffed.append(worker)
+        return staffed
+
     def _spawn(self, worker: Worker) -> None:
         module = ["orchestrator"] if worker.role == "orchestrator" else ["workers", worker.role]
+        port = self.settings.metrics.port  # 0, any free one, is the same for all
         env = {
             "MEMLANE_DATA": str(self.settings.data.absolute()),
             "MEMLANE_SHARD": str(worker.post.shard),
             "MEMLANE_REPLICA": worker.post.replica(self.settings.replica),
             "MEMLANE_NATS__URL": self.url,
+            **({"MEMLANE_METRICS__PORT": str(port + worker.slot)} if port else {}),
             **(self._graph_env if worker.role == "graph" else {}),
             **(self._vault.environment(worker.role) if self._vault else {}),
         }

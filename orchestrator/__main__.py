@@ -63,9 +63,7 @@ async def run(settings: Settings) -> None:
             afterwards,
         )
         async with ledger:
-            await Service(
-                client, role, settings.default_project, QuotaMeter(ledger, settings.quota), settings.replica
-            ).serve()
+            await Service(client, role, settings, QuotaMeter(ledger, settings.quota)).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

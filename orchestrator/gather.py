@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from pydantic import ValidationError
 
-from contracts import subjects, wire
+from contracts import subjects, watch, wire
 from contracts.base import Position
 from contracts.errors import MemlaneError
 from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus, TermStatistics
@@ -66,6 +66,7 @@ async def gather(bus: Bus, question: Question, deadline: float, lanes: Collectio
             tasks.start_soon(_lexical, bus, question, deadline, gathered, started)
         if Lane.GRAPH in lanes:
             tasks.start_soon(_ask_lane, bus, Lane.GRAPH, question, deadline, gathered, started)
+    watch.lanes(gathered.outcomes)
     return gathered
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from anyio import to_thread
 
+from contracts import watch
 from contracts.base import MemoryId
 from contracts.catalog import Row
 from contracts.edges import PlanPath, PlanReply, PlanRequest, PlanStep
@@ -37,6 +38,7 @@ class PlanService:
         check_places({"start": request.start, "goal": request.goal})
         await self._horizon.check_project(project)
         positions = await self._horizon.positions(project, request.consistency)
+        watch.stage("walk")
         search: Bidirectional | None = None
         with within(arrived + request.budget_ms / 1000) as budget:
             scope = Scope(project, request.session, positions, budget.deadline)
@@ -44,7 +46,9 @@ class PlanService:
             search = await self._begin(request, around)
             while level := await to_thread.run_sync(search.wanted):  # it may think for a while in a dense graph
                 search.add(level, await around.arcs(level.ids, request.edge_kinds, level.direction))
+        watch.stage("paths")
         found, exact = await to_thread.run_sync(search.paths) if search else ([], True)
+        watch.stage("texts")
         paths = await self._render(project, found, time.monotonic() + TEXTS_S)
         short = budget.spent or search is None or search.cut or around.cut
         return PlanReply(

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from contracts import wire
+from contracts import watch, wire
 from contracts.base import MAX_CUE_BYTES, MemoryId, now
 from contracts.catalog import MatchRequest, Row
 from contracts.lanes import LaneStatus
@@ -53,6 +53,7 @@ class QueryService:
         error, nor is the session store's.
         """
         wire.check_text(request.query, "query", MAX_CUE_BYTES)
+        watch.stage("gather")
         weights, at, budget_s = weights_of(request.weights), now(), request.deadline_ms / 1000
         await self._horizon.check_project(project)
         session = await self._sessions.read(project, request.session_id)
@@ -66,10 +67,12 @@ class QueryService:
         if request.consistency == "ReadAfterWrite":
             check_consistency(gathered)
         check_answered(gathered)
+        watch.stage("walk")
         walked = await walk_from_nearest(
             self._bus, self._catalog, question, gathered, choice.depth, at, arrived + WALK_SHARE * budget_s
         )
 
+        watch.stage("score")
         cold = choice.tier.cold or request.filters.tier == "cold"
         terms = Terms(weights, choice.depth, session, at, cold, choice.tier.topics)
         scorer = Scorer(self._bus, self._catalog, question, terms, arrived + SCORE_SHARE * budget_s, arrived + budget_s)
@@ -86,10 +89,12 @@ class QueryService:
         shown = [scorer.seen.scored[one] for one in narrowed.failed]
         if choice.tier.name == "low":  # the vector alone says which; the signals say in which order
             shown = sorted(shown[:wanted], key=_order)
+        watch.stage("rerank")
         outcome, reranked = await self._rerank(request, shown, scorer, arrived + RERANK_SHARE * budget_s)
         ids = await _arranged(shown, reranked, scorer, choice)
         ids.sort(key=lambda one: bool(narrowed.failed[one]))
 
+        watch.stage("texts")
         rows = await scorer.texts_of(ids[: request.k])
         memories = [
             _render(scorer.seen.scored[one], rows[one], request, terms, narrowed, reranked, choice)

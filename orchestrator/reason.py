@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+from contracts import watch
 from contracts.base import MemoryId
 from contracts.catalog import Row
 from contracts.edges import Basis, Evidence, ReasonReply, ReasonRequest
@@ -38,6 +39,7 @@ class ReasonService:
         check_places({"claim": request.claim})
         await self._horizon.check_project(project)
         positions = await self._horizon.positions(project, request.consistency)
+        watch.stage("walk")
         basis: Near = {}
         walk = EvidenceWalk({}, depth=request.depth, threshold=request.threshold, width=WIDTH)
         with within(arrived + request.budget_ms / 1000) as budget:
@@ -49,6 +51,7 @@ class ReasonService:
                 wanted = walk.wanted()
                 outward, inward = await both(around.arcs(wanted, OUT_KINDS, "out"), around.arcs(wanted, IN_KINDS, "in"))
                 walk.add(outward + inward)
+        watch.stage("texts")
         supporting, contradicting = walk.sides(request.max_evidence)
         ids = dict.fromkeys([*basis, *(finding.id for finding in (*supporting, *contradicting))])
         rows = await self._texts(project, list(ids), time.monotonic() + TEXTS_S)

@@ -60,7 +60,7 @@ class RecallService:
         is no error: see `degraded`.
         """
         wire.check_text(request.cue, "cue", MAX_CUE_BYTES)
-        timings = Timings(arrived)
+        timings = Timings(arrived, "gather")
         budget_s = request.deadline_ms / 1000
         reference = request.as_of or request.believed_at or now()
 
@@ -77,17 +77,18 @@ class RecallService:
             check_consistency(gathered)
         check_answered(gathered)
         grounding = pending.ground(grounding)
-        timings.mark("gather")
 
+        timings.begin("fusion")
         view, context = await look_around(self._bus, project, gathered.lists, gather_by)
         pool = reciprocal_rank_fusion(gathered.lists, way.weights, view=view)[:POOL]
         fused = Fused(pool, context, way.weights[Lane.SEMANTIC] + view.weight)
-        timings.mark("fusion")
 
+        timings.begin("look_up")
         look_up = LookUp(self._bus, self._catalog, self._profile, question, request, arrived + LOOK_UP_SHARE * budget_s)
         seen = await look_up.run(gathered, grounding, fused, pending)
         kept = boost_recent(seen.kept, seen.facets, reference) if way.temporal else seen.kept
-        timings.mark("look_up")
+
+        timings.begin("rerank")
 
         async def hydrate(ids: Sequence[MemoryId]) -> Mapping[MemoryId, Row]:
             stored = [one for one in ids if one not in pending.records]
@@ -97,15 +98,15 @@ class RecallService:
         reranked = await self._reranker.rerank(request.cue, kept, hydrate, arrived + RERANK_SHARE * budget_s)
         for memory_id, score in reranked.scores.items():
             seen.evidence[memory_id] = replace(seen.evidence[memory_id], reranked=score)
-        timings.mark("rerank")
 
+        timings.begin("hydrate")
         considered = [candidate.id for candidate in reranked.candidates]
         band = judge(considered, seen.evidence, self._profile, context)
         answer = decide(reranked.candidates, seen.evidence, band, request.max_results, grounding, seen.newest_first)
         ids = [member.candidate.id for member in answer.members]
         rows = await hydrate(ids)
         answer = answer.without([one for one in ids if one not in rows or rows[one].tombstone])
-        timings.mark("hydrate")
+        timings.end()
         return RecallReply(
             answer_kind=answer.kind,
             members=render_members(answer, rows),

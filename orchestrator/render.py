@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from contracts import watch
 from contracts.base import MemoryId
 from contracts.catalog import Row
 from contracts.lanes import Lane
@@ -20,17 +21,24 @@ _MODES: tuple[Literal["none", "star", "path", "subgraph"], ...] = ("none", "star
 
 
 class Timings:
-    """Milliseconds of each stage, from the moment the request arrived (monotonic seconds)."""
+    """Milliseconds of each stage, the first one's from the moment the request arrived (monotonic seconds)."""
 
-    def __init__(self, arrived: float) -> None:
-        self._arrived = self._last = arrived
+    def __init__(self, arrived: float, first: str) -> None:
+        self._arrived = self._began = arrived
+        self._stage = first
         self.stages: dict[str, float] = {}
+        watch.stage(first)
 
-    def mark(self, stage: str) -> None:
-        """What went since the last mark was this stage."""
+    def begin(self, stage: str) -> None:
+        """The stage before is over. Whoever watches is told."""
+        self.end()
+        self._stage = stage
+        watch.stage(stage)
+
+    def end(self) -> None:
         present = time.monotonic()
-        self.stages[stage] = round((present - self._last) * 1000, 3)
-        self._last = present
+        self.stages[self._stage] = round((present - self._began) * 1000, 3)
+        self._began = present
 
     def total_ms(self) -> float:
         return round((time.monotonic() - self._arrived) * 1000, 3)

@@ -134,7 +134,7 @@ async def run(name: str, settings: Settings) -> None:
         meter = QuotaMeter(ledger, settings.quota)
         role = await ROLES[name](client, settings, meter)
         async with ledger:
-            await Service(client, role, settings.default_project, meter, settings.replica).serve()
+            await Service(client, role, settings, meter).serve()
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await client.close()

@@ -46,14 +46,14 @@ class EmbedWorker:
         self._cues: deque[_Job] = deque()
         self._documents: deque[_Job] = deque()
         self._work = anyio.Event()
-        self._embedded = 0
+        self._embedded = self._batches = 0
 
     def endpoints(self) -> Sequence[Endpoint]:
         return [Endpoint("embed", subjects.EMBED, "embed", self._embed)]
 
     def stats(self) -> dict[str, object]:
         waiting = sum(job.left for queue in (self._cues, self._documents) for job in queue)
-        return {"model": self._embedder.model, "embedded": self._embedded, "waiting": waiting}
+        return {"model": self._embedder.model, "embedded": self._embedded, "batches": self._batches, "waiting": waiting}
 
     async def run(self, ready: Callable[[], None]) -> None:
         await anyio.to_thread.run_sync(self._embedder.embed, ["warm up"])
@@ -110,6 +110,7 @@ class EmbedWorker:
             return
         packed = iter([pack_vector(vector) for vector in vectors])
         self._embedded += len(texts)
+        self._batches += bool(texts)
         for job, take in parts:
             job.packed.extend(next(packed) for _ in range(take))
             if job.failure or not job.left:

@@ -103,6 +103,7 @@ class LaneWorker:
         self._durable = subjects.durable(lane, shard, replica)
         self._progress = Progress(index.position)
         self._pace = pace or Pace()
+        self._refused = 0
 
     def endpoints(self) -> Sequence[Endpoint]:
         queue = f"{self._lane}-{self._shard}"
@@ -112,7 +113,7 @@ class LaneWorker:
         ]
 
     def stats(self) -> dict[str, object]:
-        return {"shard": self._shard, "position": self._progress.position}
+        return {"shard": self._shard, "position": self._progress.position, "overloaded": self._refused}
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:
@@ -125,6 +126,7 @@ class LaneWorker:
         query = wire.decode_reply(LaneQuery, call.data)
         deadline = call.arrived + query.remaining_ms / 1000
         if not self._pace.can(deadline - time.monotonic()):
+            self._refused += 1
             return wire.encode(LaneReply(status=LaneStatus.OVERLOADED, position=self._progress.position))
         if not await self._progress.reached(query.min_position, deadline):
             return wire.encode(LaneReply(status=LaneStatus.BEHIND, position=self._progress.position))

@@ -73,8 +73,12 @@ def _service(publish: tuple[str, ...], subscribe: tuple[str, ...]) -> Grant:
     return Grant((*REPLIES, *publish), ("$SRV.>", *subscribe))
 
 
+#: How far a follower of the log is behind it.
+_LOG_END = f"{API}.STREAM.MSG.GET.{subjects.LOG_STREAM}"
+
+
 def _lane(name: str) -> Grant:
-    return _service((*_ensures(), *_follows(subjects.LOG_STREAM)), (f"memlane.lane.v1.{name}.>",))
+    return _service((*_ensures(), *_follows(subjects.LOG_STREAM), _LOG_END), (f"memlane.lane.v1.{name}.>",))
 
 
 #: The role that may take everything out and put it back.
@@ -118,7 +122,8 @@ ROLES: dict[str, Grant] = {
         (*_verbs_of("encode"), subjects.SUMMARISE),
     ),
     "catalog": _service(
-        (*_ensures(), *_follows(subjects.LOG_STREAM), *_follows(subjects.USAGE_STREAM)), ("memlane.catalog.v1.>",)
+        (*_ensures(), *_follows(subjects.LOG_STREAM), *_follows(subjects.USAGE_STREAM), _LOG_END),
+        ("memlane.catalog.v1.>",),
     ),
     **{name: _lane(name) for name in LANES},
     "upkeep": _service(

@@ -106,7 +106,7 @@ async def test_what_waits_goes_together(worker: EmbedWorker, embedder: FakeEmbed
         assert worker.stats()["waiting"] == 5  # the first is under way
         embedder.gate.set()
     assert embedder.calls == [["first"], ["a", "b", "c", "d"], ["e"]]
-    assert worker.stats() == {"model": "fake", "embedded": 6, "waiting": 0}
+    assert worker.stats() == {"model": "fake", "embedded": 6, "batches": 3, "waiting": 0}
 
 
 async def test_a_cue_goes_before_documents(worker: EmbedWorker, embedder: FakeEmbedder) -> None:

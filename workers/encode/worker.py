@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import anyio
 import structlog
 
-from contracts import subjects, wire
+from contracts import subjects, watch, wire
 from contracts.edges import LinkRequest, UnlinkRequest
 from contracts.encode import EncodeRequest, ForgetRequest, RestoreRequest
 from contracts.errors import ErrorCode, Exhausted, InvalidRequest, MemlaneError
@@ -57,7 +57,7 @@ class EncodeWorker:
         self._transactor, self._reclaimer, self._meter = transactor, reclaimer, meter
         self._summaries = Summaries(pipeline, writer)
         self._admissions: dict[IngestMessage, Admission] = {}
-        self._encoded = self._ingested = self._dead = 0
+        self._encoded = self._ingested = self._batches = self._dead = self._bytes = 0
         self._appends = anyio.CapacityLimiter(APPENDS_AT_ONCE)
 
     def endpoints(self) -> Sequence[Endpoint]:
@@ -81,6 +81,8 @@ class EncodeWorker:
         return {
             "encoded": self._encoded,
             "ingested": self._ingested,
+            "batches": self._batches,
+            "text_bytes": self._bytes,
             "dead_letters": self._dead,
             "reclaimed": self._reclaimer.reclaimed,
         }
@@ -93,6 +95,7 @@ class EncodeWorker:
                 while True:
                     messages = await self._queue.pull(INGEST_BATCH)
                     if messages:
+                        self._batches += 1
                         await self._ingest(messages)
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(2):
@@ -100,10 +103,13 @@ class EncodeWorker:
 
     async def _encode(self, call: Call) -> bytes:
         draft = _draft(subjects.project_of(call.subject), call.data)
+        watch.stage("build")
         [record] = await self._pipeline.build([draft], call.arrived + ENCODE_TIMEOUT_S)
+        watch.stage("store")
         txn_id = draft.request.txn_id
         reply = await (self._transactor.encode(record, txn_id) if txn_id else self._writer.store(record))
         self._encoded += 1
+        self._bytes += len(record.text.encode())
         return wire.encode(reply)
 
     async def _forget(self, call: Call) -> bytes:
@@ -204,6 +210,7 @@ class EncodeWorker:
                 self._admissions.pop(message, None)  # what is stored is counted, though it be delivered again
                 await message.ack()
                 self._ingested += 1
+                self._bytes += len(record.text.encode())
             except Exception as error:
                 await self._settle(message, error)
 
