@@ -16,6 +16,7 @@ from nats.js.errors import NotFoundError
 from contracts import subjects, wire
 from contracts.base import LaxMessage
 from contracts.errors import Garbled
+from contracts.shards import WHOLE, Shard, shard_named
 
 #: Roles that follow the log of all shards, whichever they hold.
 FOLLOW_ALL = ("catalog", "upkeep")
@@ -32,9 +33,8 @@ class Process:
     errors: int
 
     @property
-    def shard(self) -> int | None:
-        shard = self.facts.get("shard")
-        return shard if isinstance(shard, int) else None
+    def shard(self) -> Shard | None:
+        return shard_named(str(self.facts.get("shard", "")))
 
 
 async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
@@ -55,25 +55,25 @@ async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
     return sorted(found, key=lambda process: (process.role, process.id))
 
 
-async def log_ends(client: Client, processes: Sequence[Process]) -> dict[int | None, int]:
+async def log_ends(client: Client, processes: Sequence[Process]) -> dict[Shard, int]:
     """The last position of the log, and of each shard that one of the processes holds."""
     js = client.jetstream(timeout=2)
-    ends: dict[int | None, int] = {}
-    for shard in {None, *(process.shard for process in processes)}:
+    ends: dict[Shard, int] = {}
+    for shard in {WHOLE, *(process.shard for process in processes if process.shard)}:
         try:
-            found = await js.get_last_msg(subjects.LOG_STREAM, subjects.log("*", "*" if shard is None else shard, "*"))
+            found = await js.get_last_msg(subjects.LOG_STREAM, subjects.logs("*", shard))
             ends[shard] = found.seq or 0
         except (NotFoundError, TimeoutError, nats.errors.Error):
             ends[shard] = 0  # nothing is there yet, or it does not say
     return ends
 
 
-def lag(process: Process, ends: Mapping[int | None, int]) -> int | None:
+def lag(process: Process, ends: Mapping[Shard, int]) -> int | None:
     """How many positions of what it follows a process has not applied; None for one that follows nothing."""
     position = process.facts.get("position")
     if not isinstance(position, int):
         return None
-    followed = None if process.role in FOLLOW_ALL else process.shard
+    followed = WHOLE if process.role in FOLLOW_ALL else process.shard or WHOLE
     return max(0, ends.get(followed, 0) - position)
 
 

@@ -7,6 +7,7 @@ import pytest
 from contracts import wire
 from contracts.errors import InvalidRequest
 from contracts.ops import ScaleRequest
+from contracts.shards import WHOLE, Shard
 from infra.discovery import Process, lag
 from infra.pulse import WINDOW_S, Pulse
 from infra.roster import Post, change, posts
@@ -78,13 +79,13 @@ def test_a_pulse_is_of_the_last_seconds() -> None:
 @pytest.mark.parametrize(
     ("role", "facts", "behind"),
     [
-        ("semantic", {"shard": 1, "position": 5}, 2),
-        ("semantic", {"shard": 1, "position": 8}, 0),
-        ("catalog", {"shard": 1, "position": 5}, 4),
+        ("semantic", {"shard": "1of2", "position": 5}, 2),
+        ("semantic", {"shard": "1of2", "position": 8}, 0),
+        ("catalog", {"shard": "1of2", "position": 5}, 4),
         ("embed", {}, None),
     ],
 )
 def test_a_lane_is_behind_its_shard_and_a_catalog_behind_all(
-    role: str, facts: dict[str, int], behind: int | None
+    role: str, facts: dict[str, object], behind: int | None
 ) -> None:
-    assert lag(Process(role, "id", facts, 0, 0), {None: 9, 1: 7}) == behind
+    assert lag(Process(role, "id", facts, 0, 0), {WHOLE: 9, Shard(1, 2): 7}) == behind
