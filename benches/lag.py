@@ -22,6 +22,7 @@ from contracts import subjects, wire
 from contracts.client import MemoryClient
 from contracts.lanes import Lane, LaneQuery, LaneReply
 from contracts.memory import pack_vector
+from contracts.shards import WHOLE
 from infra.demo import running
 from workers.models import PACKAGED, SentenceEmbedder
 
@@ -48,7 +49,7 @@ async def run(url: str, memories: int) -> None:
                     min_position=at,
                     remaining_ms=10_000,
                 )
-                subject = subjects.lane(lane, 0, "search")
+                subject = subjects.lane(lane, WHOLE, "search")
                 found = wire.decode_reply(LaneReply, (await client.request(subject, wire.encode(query), 10)).data)
                 first = time.perf_counter()
                 assert found.position >= at

@@ -60,7 +60,7 @@ class Floor:
                 (
                     start + number + 1,
                     MemoryRecord(
-                        id=derive_id(text), project=PROJECT, shard=0, text=text, created_at=at, changed_at=at,
+                        id=derive_id(text), project=PROJECT, text=text, created_at=at, changed_at=at,
                         vector=pack_vector(vector),
                     ),
                 )

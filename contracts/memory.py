@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -151,7 +150,6 @@ class MemoryRecord(LaxMessage):
     v: Literal[1] = 1
     id: MemoryId
     project: Project
-    shard: int
     version: int = 1
     text: str
     kind: MemoryKind = MemoryKind.EPISODIC
@@ -209,18 +207,3 @@ def derive_id(*parts: str) -> MemoryId:
 def slot_of(subject: str, predicate: str) -> str:
     """What a statement is about, subject and predicate in normal form, as a hash: statements of one slot compete."""
     return derive_id("slot", subject, predicate)
-
-
-def by_shard(ids: Iterable[MemoryId], shards: int) -> dict[int, list[MemoryId]]:
-    """The ids of each shard that has any, in their order."""
-    parts: dict[int, list[MemoryId]] = {}
-    for memory_id in ids:
-        parts.setdefault(shard_of(memory_id, shards), []).append(memory_id)
-    return parts
-
-
-def shard_of(memory_id: MemoryId, shards: int) -> int:
-    """The shard of a memory among `shards`. Ids are uniform, so their leading bits are a fair hash; going from S to
-    2S shards sends shard i to i or i + S."""
-    padded = memory_id.upper() + "=" * (-len(memory_id) % 8)
-    return int.from_bytes(base64.b32decode(padded)[:8], "big") % shards

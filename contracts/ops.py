@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from contracts.base import LaxMessage, Message
+from contracts.shards import MOST_SHARDS, check_number_of_shards
 
 MAX_REPLICAS = 16
 
@@ -19,6 +20,29 @@ class ScaleRequest(Message):
 
     role: ScalableRole
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)]
+
+
+class ReshardRequest(Message):
+    """Into how many shards memories shall be divided: a power of two, at most 256. Sent again it tells how far it
+    is."""
+
+    shards: Annotated[int, Field(ge=1, le=MOST_SHARDS)]
+
+    @field_validator("shards")
+    @classmethod
+    def _a_power_of_two(cls, shards: int) -> int:
+        return check_number_of_shards(shards)
+
+
+class ReshardReply(LaxMessage):
+    """`ready` of `wanted` processes answer: those of the new shards while building, those that take over from the ones
+    that ask them while switching."""
+
+    before: int
+    shards: int
+    stage: Literal["building", "switching", "done"]
+    ready: int = 0
+    wanted: int = 0
 
 
 class ScaleReply(LaxMessage):

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from contracts.base import MemoryId, Position
 from contracts.memory import MemoryRecord
+from contracts.shards import WHOLE, Shard
 from contracts.usage import Tariff
 
 
@@ -130,16 +131,16 @@ class Log(Protocol):
         """The records of a memory that the log still holds, oldest first."""
         ...
 
-    async def end(self, project: str, shard: int | None) -> Position:
-        """The last position of a project's shard (None: of all its shards), 0 when it has none."""
+    async def end(self, project: str, shard: Shard = WHOLE) -> Position:
+        """The last position of a project's shard (by default all of them), 0 when it has none."""
         ...
 
     async def erase(self, project: str, memory_id: MemoryId, before: Position) -> None:
         """Remove the records of a memory below a position from the log, for good."""
         ...
 
-    def follow(self, durable: str, shard: int | None, after: Position) -> AsyncIterator[Batch]:
-        """The records of a shard (None: of all) above a position, in order and without gaps, and then whatever comes.
+    def follow(self, durable: str, shard: Shard, after: Position) -> AsyncIterator[Batch]:
+        """The records of a shard above a position, in order and without gaps, and then whatever comes.
 
         Survives restarts of the server: what was lost under way is asked for again. A batch without entries says
         that nothing is pending.

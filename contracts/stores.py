@@ -112,14 +112,14 @@ class UseBatch:
 class Uses(Protocol):
     """The stream of uses: which memories were given in an answer, and feedback on them."""
 
-    async def tell(self, project: str, shard: int, use: Use, once: str | None = None) -> bool:
+    async def tell(self, project: str, use: Use, once: str | None = None) -> bool:
         """Append, and return after it is stored: False where one of the project with the same `once` was stored in the
         last two minutes. Raises Unavailable; then it may be stored or not."""
         ...
 
-    def follow(self, durable: str, shard: int, after: Position) -> AsyncIterator[UseBatch]:
-        """The uses of a shard's memories above a position, in order and without gaps, and then whatever comes. A batch
-        may come again: whoever follows skips what is at or below its position."""
+    def follow(self, durable: str, after: Position) -> AsyncIterator[UseBatch]:
+        """The uses above a position, in order and without gaps, and then whatever comes. A batch may come
+        again: whoever follows skips what is at or below its position."""
         ...
 
 

@@ -33,7 +33,7 @@ from infra.cli_eval import evaluate
 from infra.cli_graph import graph
 from infra.cli_http import http
 from infra.cli_mcp import mcp
-from infra.cli_scale import scale
+from infra.cli_scale import reshard, scale
 from infra.cli_top import top
 from infra.cli_topics import topics
 from infra.cli_usage import usage
@@ -205,6 +205,7 @@ app.command()(graph)
 app.command()(topics)
 app.command()(usage)
 app.command()(scale)
+app.command()(reshard)
 app.command()(top)
 app.command()(http)
 app.command()(mcp)

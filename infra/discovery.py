@@ -16,6 +16,7 @@ from nats.js.errors import NotFoundError
 from contracts import subjects, wire
 from contracts.base import LaxMessage
 from contracts.errors import Garbled
+from contracts.shards import WHOLE, Shard, shard_named
 
 #: Roles that follow the log of all shards, whichever they hold.
 FOLLOW_ALL = ("catalog", "upkeep")
@@ -32,14 +33,13 @@ class Process:
     errors: int
 
     @property
-    def shard(self) -> int | None:
-        shard = self.facts.get("shard")
-        return shard if isinstance(shard, int) else None
+    def shard(self) -> Shard | None:
+        return shard_named(str(self.facts.get("shard", "")))
 
     @property
-    def followed(self) -> int | None:
-        """The shard of the log that it follows, if it follows any; None: all of it."""
-        return None if self.role in FOLLOW_ALL else self.shard
+    def followed(self) -> Shard:
+        """The shard of the log that it follows, if it follows any."""
+        return WHOLE if self.role in FOLLOW_ALL else self.shard or WHOLE
 
 
 async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
@@ -60,15 +60,15 @@ async def discover(client: Client, wait_s: float = 0.5) -> list[Process]:
     return sorted(found, key=lambda process: (process.role, process.id))
 
 
-async def log_ends(client: Client, processes: Sequence[Process]) -> dict[int | None, int]:
+async def log_ends(client: Client, processes: Sequence[Process]) -> dict[Shard, int]:
     """The last position of the log, and of each shard that one of the processes holds."""
-    shards = {None, *(process.shard for process in processes)}
+    shards = {WHOLE, *(process.shard for process in processes if process.shard)}
     return {shard: await log_end(client, shard) or 0 for shard in shards}
 
 
-async def log_end(client: Client, shard: int | None, timeout_s: float = 2.0) -> int | None:
-    """The last position of a shard of the log (None: of all of it), 0 when it has none; None when it does not say."""
-    subject = subjects.log("*", "*" if shard is None else shard, "*")
+async def log_end(client: Client, shard: Shard, timeout_s: float = 2.0) -> int | None:
+    """The last position of a shard of the log, 0 when it has none; None when it does not say."""
+    subject = subjects.logs("*", shard)
     try:
         return (await client.jetstream(timeout=timeout_s).get_last_msg(subjects.LOG_STREAM, subject)).seq or 0
     except NotFoundError:
@@ -77,7 +77,7 @@ async def log_end(client: Client, shard: int | None, timeout_s: float = 2.0) -> 
         return None
 
 
-def lag(process: Process, ends: Mapping[int | None, int]) -> int | None:
+def lag(process: Process, ends: Mapping[Shard, int]) -> int | None:
     """How many positions of what it follows a process has not applied; None for one that follows nothing."""
     position = process.facts.get("position")
     return max(0, ends.get(process.followed, 0) - position) if isinstance(position, int) else None

@@ -18,12 +18,12 @@ from nats.js.errors import NotFoundError
 from contracts import subjects, wire
 from contracts.base import MemoryId, Position
 from contracts.errors import ErrorCode, Garbled, Unavailable
-from contracts.memory import MemoryRecord, shard_of
+from contracts.memory import MemoryRecord
 from contracts.ports import Batch, Entry, WrongPosition
+from contracts.shards import WHOLE, Shard
 from infra.nats_append import WRONG_LAST_SEQUENCE, append, expecting
 from infra.nats_bus import NatsBus
 from infra.nats_follow import follow_stream
-from infra.settings import Log as LogSettings
 
 logger = structlog.get_logger()
 
@@ -33,8 +33,8 @@ ACK_TIMEOUT_S = 5.0
 class JetStreamLog:
     """`contracts.ports.Log` over the stream MEMLANE_LOG."""
 
-    def __init__(self, client: Client, settings: LogSettings) -> None:
-        self._client, self._settings = client, settings
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._js = client.jetstream(timeout=ACK_TIMEOUT_S)
         self._bus = NatsBus(client)
 
@@ -64,21 +64,21 @@ class JetStreamLog:
         return int(answer["seq"])
 
     async def last(self, project: str, memory_id: MemoryId) -> Entry | None:
-        message = await self._get(subject=self._subject(project, memory_id))
+        message = await self._get(subject=subjects.log(project, memory_id))
         return None if message is None else (message.seq or 0, _record(message.data or b""))
 
     async def history(self, project: str, memory_id: MemoryId) -> list[Entry]:
         entries: list[Entry] = []
         after = 0
         while True:
-            message = await self._get(subject=self._subject(project, memory_id), seq=after + 1, next=True)
+            message = await self._get(subject=subjects.log(project, memory_id), seq=after + 1, next=True)
             if message is None or not message.seq:
                 return entries
             after = message.seq
             entries.append((after, _record(message.data or b"")))
 
-    async def end(self, project: str, shard: int | None) -> Position:
-        message = await self._get(subject=subjects.log(project, "*" if shard is None else shard, "*"))
+    async def end(self, project: str, shard: Shard = WHOLE) -> Position:
+        message = await self._get(subject=subjects.logs(project, shard))
         return 0 if message is None else message.seq or 0
 
     async def erase(self, project: str, memory_id: MemoryId, before: Position) -> None:
@@ -86,8 +86,8 @@ class JetStreamLog:
             if position < before:  # message by message: this form overwrites the bytes on disk, a purge does not
                 await self._js.delete_msg(subjects.LOG_STREAM, position)
 
-    async def follow(self, durable: str, shard: int | None, after: Position) -> AsyncIterator[Batch]:
-        subject = subjects.log("*", "*" if shard is None else shard, "*")
+    async def follow(self, durable: str, shard: Shard, after: Position) -> AsyncIterator[Batch]:
+        subject = subjects.logs("*", shard)
         async for messages, pending in follow_stream(self._client, subjects.LOG_STREAM, subject, durable, after):
             yield _batch(messages, pending)
 
@@ -104,10 +104,7 @@ class JetStreamLog:
         """Subject, body and headers of a record. Raises InvalidRequest (PAYLOAD_TOO_LARGE)."""
         data = wire.encode(record)
         headers = expecting(self._bus, data, expected)
-        return subjects.log(record.project, record.shard, record.id), data, headers
-
-    def _subject(self, project: str, memory_id: MemoryId) -> str:
-        return subjects.log(project, shard_of(memory_id, self._settings.shards), memory_id)
+        return subjects.log(record.project, record.id), data, headers
 
 
 def _record(data: bytes) -> MemoryRecord:

@@ -1,4 +1,4 @@
-"""The stream of uses over JetStream: one message for the memories of one shard in one reply."""
+"""The stream of uses over JetStream: one message a reply."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class StreamUses:
     def __init__(self, client: Client) -> None:
         self._client, self._js = client, client.jetstream(timeout=TIMEOUT_S)
 
-    async def tell(self, project: str, shard: int, use: Use, once: str | None = None) -> bool:
+    async def tell(self, project: str, use: Use, once: str | None = None) -> bool:
         # a request id may hold what no header can; the stream knows message ids, not projects
         mark = hashlib.sha256(f"{project}\n{once}".encode()).hexdigest()
         headers = {"Nats-Msg-Id": mark} if once is not None else None
         try:
             ack = await self._js.publish(
-                subjects.used(project, shard), wire.encode(use), stream=subjects.USAGE_STREAM, headers=headers
+                subjects.used(project), wire.encode(use), stream=subjects.USAGE_STREAM, headers=headers
             )
         except (TimeoutError, nats.errors.Error, JetStreamError) as error:
             raise Unavailable(
@@ -43,9 +43,10 @@ class StreamUses:
             ) from None
         return not ack.duplicate
 
-    async def follow(self, durable: str, shard: int, after: Position) -> AsyncIterator[UseBatch]:
-        subject = subjects.used("*", shard)
-        async for messages, _ in follow_stream(self._client, subjects.USAGE_STREAM, subject, durable, after):
+    async def follow(self, durable: str, after: Position) -> AsyncIterator[UseBatch]:
+        async for messages, _ in follow_stream(
+            self._client, subjects.USAGE_STREAM, subjects.USAGE_SUBJECTS, durable, after
+        ):
             if messages:
                 yield UseBatch(_told(messages), messages[-1].ack)
 

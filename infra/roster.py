@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from contracts.shards import Shard, all_shards
+
 PER_SHARD = ("catalog", "semantic", "lexical", "graph")
 ONCE = ("embed", "encode", "orchestrator", "rerank", "upkeep")
 
@@ -14,7 +16,7 @@ class Post(NamedTuple):
     one post at once."""
 
     role: str
-    shard: int
+    shard: Shard  #: the whole, for a role that holds none
     number: int
 
     def replica(self, base: str) -> str:
@@ -26,8 +28,8 @@ class Change(NamedTuple):
     stop: tuple[Post, ...]
 
 
-def shards_of(role: str, shards: int) -> range:
-    return range(shards if role in PER_SHARD else 1)
+def shards_of(role: str, shards: int) -> Sequence[Shard]:
+    return all_shards(shards if role in PER_SHARD else 1)
 
 
 def posts(role: str, shards: int, replicas: int) -> list[Post]:
@@ -48,3 +50,10 @@ def change(present: Sequence[Post], leaving: Collection[Post], role: str, shards
                 number += 1
             start.append(post)
     return Change(tuple(start), tuple(stop))
+
+
+def renewal(present: Sequence[Post]) -> list[Post]:
+    """As many posts again, none of which is filled: for processes that take over from those present."""
+    first = max((post.number for post in present), default=-1) + 1
+    shift = 0 if all(post.number >= len(present) for post in present) else first  # low numbers once they are free
+    return [post._replace(number=number + shift) for number, post in enumerate(sorted(present))]

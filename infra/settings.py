@@ -8,12 +8,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from contracts.access import Access
 from contracts.base import Project
 from contracts.errors import ErrorCode, InvalidRequest
 from contracts.ops import MAX_REPLICAS
+from contracts.shards import MOST_SHARDS, Shard, check_number_of_shards
 from contracts.usage import Kind, QuotaMode
 
 PREFIX = "MEMLANE_"
@@ -38,8 +49,13 @@ class Nats(Section):
 
 class Log(Section):
     replicas: int = Field(default=1, ge=1, le=5)  #: of every stream; 3 on a cluster
-    shards: int = Field(default=1, ge=1, le=1024)
+    shards: int = Field(default=1, ge=1, le=MOST_SHARDS)  #: a power of two
     story: int = Field(default=16, ge=1, le=64)  #: states of one memory that the log keeps
+
+    @field_validator("shards")
+    @classmethod
+    def _a_power_of_two(cls, shards: int) -> int:
+        return check_number_of_shards(shards)
 
 
 class Embed(Section):
@@ -161,9 +177,21 @@ class Settings(Section):
     metrics: Metrics = Metrics()
     replicas: Replicas = Replicas()
 
+    @model_validator(mode="after")
+    def _is_there(self) -> Settings:
+        if self.shard >= self.log.shards:
+            raise PydanticCustomError(
+                "shard", "Input should be below log.shards, which is {of}", {"of": self.log.shards}
+            )
+        return self
+
+    @property
+    def part(self) -> Shard:
+        return Shard(self.shard, self.log.shards)
+
     def folder(self, role: str) -> Path:
-        """The data folder of this replica of a role."""
-        return self.data / f"{role}-{self.shard}-{self.replica}"
+        """The data folder of this replica of a role that holds a shard."""
+        return self.data / f"{role}-{self.part}-{self.replica}"
 
 
 def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -176,7 +204,7 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
+        field = ".".join(str(part) for part in first["loc"]) or "shard"  # what is checked against others
         raise InvalidRequest(ErrorCode.INVALID_REQUEST, f"setting {field}: {first['msg']}", field=field) from None
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,13 +18,15 @@ import structlog
 from nats.aio.msg import Msg
 
 from contracts import subjects, wire
+from contracts.base import LaxMessage
 from contracts.errors import Conflict, ErrorCode, InvalidRequest, MemlaneError, Unavailable
-from contracts.ops import ScaleReply, ScaleRequest
+from contracts.ops import ReshardReply, ReshardRequest, ScaleReply, ScaleRequest
 from infra.child import NOT_NEEDED, end, spawn, tail
 from infra.discovery import await_roles
 from infra.graph_server import EmbeddedGraph
 from infra.nats_bus import connect
 from infra.nats_server import NatsServer
+from infra.resharding import Resharding, Stage, remember, remembered, remove_others
 from infra.roster import ONCE, PER_SHARD, Post, change, posts
 from infra.security.vault import Vault
 from infra.settings import Nats, Settings
@@ -57,7 +59,8 @@ class Worker:
     def label(self) -> str:
         """The first replica's is the shortest."""
         role, shard, number = self.post
-        return f"{role}-{shard}" + (f"-{number + 1}" if number else "")
+        parts = [role, *([str(shard)] if role in PER_SHARD else []), *([str(number + 1)] if number else [])]
+        return "-".join(parts)
 
 
 @dataclass
@@ -70,6 +73,8 @@ class Supervisor:
     own_nats: bool = True
     workers: list[Worker] = field(default_factory=list)
     leaving: list[Worker] = field(default_factory=list)
+    shards: int = 1
+    _resharding: Resharding | None = None
     _nats: NatsServer | None = None
     _graph: EmbeddedGraph | None = None
     _graph_env: dict[str, str] = field(default_factory=dict)
@@ -86,6 +91,11 @@ class Supervisor:
     async def start(self) -> None:
         """Start all and wait until every role answers. Raises Unavailable that says which does not, and why."""
         data = self.settings.data.absolute()
+        given = "shards" in self.settings.log.model_fields_set
+        self.shards = (None if given else remembered(data)) or self.settings.log.shards
+        remember(data, self.shards)
+        if gone := remove_others(data, self.shards):
+            logger.info("indexes of another number of shards removed", action="remove_indexes", folders=gone)
         if self.own_nats:
             lock = (self._vault.server_config(), self._vault.core) if self._vault else ()
             self._nats = NatsServer(data / "nats", self.port, *lock)
@@ -96,7 +106,7 @@ class Supervisor:
         off = {"rerank": not self.settings.rerank.enabled, "upkeep": not self.settings.upkeep.enabled}
         for role in (*ONCE, *PER_SHARD):
             if not off.get(role):
-                self._staff(posts(role, self.settings.log.shards, self.settings.replicas.of(role)))
+                self._hire(posts(role, self.shards, self.settings.replicas.of(role)))
         await self._await_ready()
 
     async def watch(self) -> None:
@@ -114,39 +124,95 @@ class Supervisor:
             self.leaving = [worker for worker in self.leaving if worker.process and worker.process.poll() is None]
 
     async def control(self) -> None:
-        """Obey `memlane scale`, for ever."""
+        """Obey `memlane scale` and `memlane reshard`, for ever."""
         client = await connect(self._link(), "memlane-control")
 
-        async def obey(message: Msg) -> None:
-            try:
-                await message.respond(wire.encode(self.scale(wire.decode(ScaleRequest, message.data))))
-            except MemlaneError as error:
-                await message.respond(wire.encode_error(error))
+        def answering(obey: Callable[[bytes], LaxMessage]) -> Callable[[Msg], Awaitable[None]]:
+            async def answer(message: Msg) -> None:
+                try:
+                    await message.respond(wire.encode(obey(message.data)))
+                except MemlaneError as error:
+                    await message.respond(wire.encode_error(error))
+
+            return answer
 
         try:
-            await client.subscribe(subjects.SCALE, cb=obey)
-            await anyio.sleep_forever()
+            async with anyio.create_task_group() as tasks:
+
+                def begin(going: Resharding) -> None:
+                    tasks.start_soon(going.run, client)
+
+                def reshard(data: bytes) -> ReshardReply:
+                    return self.reshard(wire.decode(ReshardRequest, data), begin)
+
+                await client.subscribe(
+                    subjects.SCALE, cb=answering(lambda data: self.scale(wire.decode(ScaleRequest, data)))
+                )
+                await client.subscribe(subjects.RESHARD, cb=answering(reshard))
+                await anyio.sleep_forever()
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(2):
                 await client.close()
 
     def scale(self, request: ScaleRequest) -> ScaleReply:
-        """Start or stop replicas of a role. Raises InvalidRequest for a role that is off by the settings."""
+        """Start or stop replicas of a role. Raises InvalidRequest for a role that is off by the settings, Conflict
+        while the shards change."""
+        if self._resharding and self._resharding.stage is not Stage.DONE:
+            raise Conflict(ErrorCode.INVALID_REQUEST, f"the shards change to {self._resharding.to}: wait for that")
         present = [worker.post for worker in self.workers]
         if not any(post.role == request.role for post in present):
             raise InvalidRequest(ErrorCode.INVALID_REQUEST, f"the role {request.role} is off", field="role")
         leaving = {worker.post for worker in self.leaving}
-        asked = change(present, leaving, request.role, self.settings.log.shards, request.replicas)
-        stopped = [worker for worker in self.workers if worker.post in asked.stop]
-        self.workers = [worker for worker in self.workers if worker.post not in asked.stop]
+        asked = change(present, leaving, request.role, self.shards, request.replicas)
+        stopped, started = self._dismiss(asked.stop), self._hire(asked.start)
+        names = tuple(one.label for one in started), tuple(one.label for one in stopped)
+        logger.info("scaled", action="scale", role=request.role, started=names[0], stopped=names[1])
+        return ScaleReply(role=request.role, replicas=request.replicas, started=names[0], stopped=names[1])
+
+    def reshard(self, request: ReshardRequest, begin: Callable[[Resharding], None]) -> ReshardReply:
+        """Begin to change the number of shards, or say how far that is. Raises Conflict while it changes to another."""
+        going = self._resharding
+        if going is None or (going.stage is Stage.DONE and going.to != request.shards):
+            if request.shards == self.shards:
+                return ReshardReply(before=self.shards, shards=self.shards, stage="done")
+            going = self._resharding = Resharding(
+                self, self.settings.data.absolute(), self.settings.replica, request.shards
+            )
+            begin(going)
+        if going.to != request.shards:
+            raise Conflict(ErrorCode.INVALID_REQUEST, f"the shards change to {going.to}: wait for that", field="shards")
+        return going.reply()
+
+    def posts(self) -> list[Post]:
+        return [worker.post for worker in self.workers]
+
+    def start_posts(self, posts: Sequence[Post]) -> None:
+        self._hire(posts)
+
+    async def stop_posts(self, posts: Collection[Post]) -> None:
+        going = self._dismiss(posts)
+        while any(worker.process and worker.process.poll() is None for worker in going):
+            await anyio.sleep(0.1)
+
+    def _hire(self, posts: Sequence[Post]) -> list[Worker]:
+        staffed = []
+        for post in posts:
+            taken = {worker.slot for worker in (*self.workers, *self.leaving)}
+            worker = Worker(post, slot=next(slot for slot in count() if slot not in taken))
+            self.workers.append(worker)
+            self._spawn(worker)
+            staffed.append(worker)
+        return staffed
+
+    def _dismiss(self, posts: Collection[Post]) -> list[Worker]:
+        """Tell their processes to stop; they finish what is in hand."""
+        stopped = [worker for worker in self.workers if worker.post in posts]
+        self.workers = [worker for worker in self.workers if worker.post not in posts]
         for worker in stopped:
             if worker.process and worker.process.poll() is None:
                 worker.process.terminate()
                 self.leaving.append(worker)
-        started = self._staff(asked.start)
-        names = tuple(one.label for one in started), tuple(one.label for one in stopped)
-        logger.info("scaled", action="scale", role=request.role, started=names[0], stopped=names[1])
-        return ScaleReply(role=request.role, replicas=request.replicas, started=names[0], stopped=names[1])
+        return stopped
 
     def stop(self) -> None:
         """Workers first, so that they finish what is in hand; then the servers they need for that."""
@@ -188,22 +254,13 @@ class Supervisor:
             if worker.role == "graph" and worker.process:
                 end(worker.process)
 
-    def _staff(self, posts: Sequence[Post]) -> list[Worker]:
-        staffed = []
-        for post in posts:
-            taken = {worker.slot for worker in (*self.workers, *self.leaving)}
-            worker = Worker(post, slot=next(slot for slot in count() if slot not in taken))
-            self.workers.append(worker)
-            self._spawn(worker)
-            staffed.append(worker)
-        return staffed
-
     def _spawn(self, worker: Worker) -> None:
         module = ["orchestrator"] if worker.role == "orchestrator" else ["workers", worker.role]
         port = self.settings.metrics.port  # 0, any free one, is the same for all
         env = {
             "MEMLANE_DATA": str(self.settings.data.absolute()),
-            "MEMLANE_SHARD": str(worker.post.shard),
+            "MEMLANE_SHARD": str(worker.post.shard.number),
+            "MEMLANE_LOG__SHARDS": str(worker.post.shard.of if worker.role in PER_SHARD else self.shards),
             "MEMLANE_REPLICA": worker.post.replica(self.settings.replica),
             "MEMLANE_NATS__URL": self.url,
             **({"MEMLANE_METRICS__PORT": str(port + worker.slot)} if port else {}),

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from contracts.shards import WHOLE, Shard
 from infra.discovery import Process, lag
 
 #: Roles without which some verb cannot be answered, or not in full.
@@ -26,11 +27,11 @@ class Frame:
     url: str
     connected: bool
     processes: Sequence[Process]
-    ends: Mapping[int | None, int]
+    ends: Mapping[Shard, int]
 
     @property
     def end(self) -> int:
-        return self.ends.get(None, 0)
+        return self.ends.get(WHOLE, 0)
 
     @property
     def missing(self) -> list[str]:

@@ -47,7 +47,7 @@ async def run(settings: Settings) -> None:
     client = await connect(settings.nats, f"memlane-orchestrator-{settings.replica}")
     try:
         await streams.ensure(client, settings.log, settings.sessions.ttl_s)
-        bus, log, shards = NatsBus(client), JetStreamLog(client, settings.log), settings.log.shards
+        bus, log, shards = NatsBus(client), JetStreamLog(client), settings.log.shards
         catalog, horizon, afterwards = Catalog(bus, shards), Horizon(log, shards), Afterwards()
         recall = RecallService(bus, catalog, horizon, StreamTransactions(client), profile, settings.rerank.top)
         ledger = KvLedger(client)

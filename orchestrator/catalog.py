@@ -23,8 +23,8 @@ from contracts.catalog import (
     Row,
 )
 from contracts.errors import ErrorCode, Unavailable
-from contracts.memory import by_shard
 from contracts.ports import Bus, BusFault
+from contracts.shards import Shard, all_shards, by_shard
 from orchestrator.together import all_of
 
 R = TypeVar("R", bound=BaseModel)
@@ -63,22 +63,22 @@ class Catalog:
         Unavailable."""
         found: list[tuple[int, MemoryId]] = []
 
-        async def ask(shard: int) -> None:
-            reply = await self._timed(shard, "match", request, MatchReply, positions[shard], deadline)
+        async def ask(shard: Shard) -> None:
+            reply = await self._timed(shard, "match", request, MatchReply, positions[shard.number], deadline)
             found.extend((-at, memory_id) for memory_id, at in zip(reply.ids, reply.at, strict=True))
 
-        await all_of([partial(ask, shard) for shard in range(self._shards)])
+        await all_of([partial(ask, shard) for shard in all_shards(self._shards)])
         return [memory_id for _, memory_id in sorted(found)[: request.limit]]
 
     async def listed(self, page: ListPage, deadline: float) -> list[Row]:
         """The rows of a page from all shards in its order, one more than its limit where there are more. Raises
         Unavailable."""
         rows: list[Row] = []
-        await all_of([partial(self._listed, shard, page, deadline, rows) for shard in range(self._shards)])
+        await all_of([partial(self._listed, shard, page, deadline, rows) for shard in all_shards(self._shards)])
         rows.sort(key=place_of, reverse=page.request.order == "newest")
         return rows[: page.request.limit + 1]
 
-    async def _listed(self, shard: int, page: ListPage, deadline: float, rows: list[Row]) -> None:
+    async def _listed(self, shard: Shard, page: ListPage, deadline: float, rows: list[Row]) -> None:
         """A shard's part. Where a reply did not hold all, the rest is asked for: a row left out here would let the
         page end after rows of other shards that come behind it."""
         left = page.request.limit + 1
@@ -100,14 +100,14 @@ class Catalog:
             earlier = (one.at, one.created, one.position) < (other.at, other.created, other.position)
             return earlier == (request.direction == "after")
 
-        async def ask(shard: int) -> None:
-            reply = await self._timed(shard, "neighbours", request, NeighboursReply, positions[shard], deadline)
+        async def ask(shard: Shard) -> None:
+            reply = await self._timed(shard, "neighbours", request, NeighboursReply, positions[shard.number], deadline)
             for moment, found in zip(request.moments, reply.found, strict=True):
                 best = nearest.get(moment.id)
                 if found and (best is None or nearer(found, best)):
                     nearest[moment.id] = found
 
-        await all_of([partial(ask, shard) for shard in range(self._shards)])
+        await all_of([partial(ask, shard) for shard in all_shards(self._shards)])
         return nearest
 
     async def _all_shards(
@@ -115,10 +115,10 @@ class Catalog:
     ) -> dict[MemoryId, Row]:
         rows: dict[MemoryId, Row] = {}
 
-        async def ask(shard: int, ids: list[MemoryId]) -> None:
+        async def ask(shard: Shard, ids: list[MemoryId]) -> None:
             while ids:
                 part = request.model_copy(update={"ids": tuple(ids)})
-                reply = await self._timed(shard, "hydrate", part, HydrateReply, positions[shard], deadline)
+                reply = await self._timed(shard, "hydrate", part, HydrateReply, positions[shard.number], deadline)
                 rows.update((row.id, row) for row in reply.rows)
                 if not reply.more:
                     return
@@ -129,20 +129,20 @@ class Catalog:
         return rows
 
     async def _timed(
-        self, shard: int, op: str, request: BaseModel, reply: type[R], position: Position, deadline: float
+        self, shard: Shard, op: str, request: BaseModel, reply: type[R], position: Position, deadline: float
     ) -> R:
         """Ask a shard that has applied `position`; one that has not in time says so itself."""
         left_ms = (deadline - time.monotonic()) * 1000 - TRAVEL_MS
         part = request.model_copy(update={"min_position": position, "remaining_ms": left_ms})
         return await self._request(shard, op, part, reply, deadline)
 
-    async def _request(self, shard: int, op: str, request: BaseModel, reply: type[R], deadline: float) -> R:
+    async def _request(self, shard: Shard, op: str, request: BaseModel, reply: type[R], deadline: float) -> R:
         left = max(deadline - time.monotonic(), 0.001)
         try:
             data = await self._bus.request(subjects.catalog(shard, op), wire.encode(request), left)
         except BusFault as fault:
             raise Unavailable(
-                ErrorCode.UNAVAILABLE, "the catalog did not answer", shard=shard, fault=type(fault).__name__
+                ErrorCode.UNAVAILABLE, "the catalog did not answer", shard=str(shard), fault=type(fault).__name__
             ) from None
         return wire.decode_reply(reply, data)
 

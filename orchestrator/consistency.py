@@ -8,6 +8,7 @@ from contracts.base import Consistency, Position
 from contracts.errors import ErrorCode, NotFound, Unavailable
 from contracts.lanes import Lane, LaneStatus
 from contracts.ports import Log
+from contracts.shards import all_shards
 from orchestrator.gather import Gathered
 
 #: Projects remembered as existing; a project once written to never stops existing.
@@ -30,7 +31,7 @@ class Horizon:
         """Raises NotFound (UNKNOWN_PROJECT) for a project that nothing was ever encoded into."""
         if project in self._projects:
             return
-        if not await self._log.end(project, None):
+        if not await self._log.end(project):
             raise NotFound(ErrorCode.UNKNOWN_PROJECT, "nothing was ever encoded into this project", project=project)
         self._projects[project] = None
         while len(self._projects) > MOST_PROJECTS:
@@ -43,7 +44,7 @@ class Horizon:
         a shard whose last record of the project is below that has nothing more to wait for."""
         if consistency != "ReadAfterWrite":
             return self.anywhere
-        ends = [await self._log.end(project, shard) for shard in range(self._shards)]
+        ends = [await self._log.end(project, shard) for shard in all_shards(self._shards)]
         return ends if position is None else [min(end, position) for end in ends]
 
 

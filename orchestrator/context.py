@@ -82,7 +82,7 @@ async def neighbours_of(bus: Bus, project: str, ids: Sequence[MemoryId], deadlin
     if not ids or left <= 0:
         return {}
     try:
-        data = await bus.request(subjects.catalog(0, "beside"), wire.encode(request), left)
+        data = await bus.request(subjects.catalog(None, "beside"), wire.encode(request), left)
         return dict(zip(ids, wire.decode_reply(BesideReply, data).found, strict=True))
     except (BusFault, MemlaneError, ValueError):
         return {}

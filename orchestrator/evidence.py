@@ -10,8 +10,8 @@ import anyio
 from contracts import subjects, wire
 from contracts.base import MemoryId
 from contracts.lanes import Lane, ScoreQuery, ScoreReply
-from contracts.memory import shard_of
 from contracts.ports import Bus
+from contracts.shards import Shard, shard_of
 from orchestrator.fusion import Candidate
 from orchestrator.gather import Gathered, Question
 from orchestrator.relevance import Evidence
@@ -50,13 +50,14 @@ async def _collect(
     found: dict[Lane, Scores],
 ) -> None:
     scores: Scores = {}
-    missing: dict[int, list[MemoryId]] = {}
+    shards = len(question.positions)
+    missing: dict[Shard, list[MemoryId]] = {}
     for candidate in candidates:
         vote = candidate.votes.get(lane)
         if vote is not None:
             scores[candidate.id] = (vote.evidence, vote.confirmed)
             continue
-        shard = shard_of(candidate.id, len(question.positions))
+        shard = Shard(shard_of(candidate.id, shards), shards)
         if (lane, shard) not in gathered.exhausted:
             missing.setdefault(shard, []).append(candidate.id)
     found[lane] = scores
@@ -70,7 +71,7 @@ async def _collect(
 async def _ask(
     bus: Bus,
     lane: Lane,
-    shard: int,
+    shard: Shard,
     question: Question,
     gathered: Gathered,
     ids: Sequence[MemoryId],

@@ -16,6 +16,7 @@ from contracts.errors import MemlaneError
 from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus, TermStatistics
 from contracts.ports import Bus, BusFault, NoResponders
 from contracts.recall import LaneOutcome
+from contracts.shards import Shard, all_shards
 from contracts.work import EmbedReply, EmbedRequest
 from orchestrator.fusion import Hit
 from orchestrator.term_statistics import TermStore
@@ -48,7 +49,7 @@ class Gathered:
     #: What the lexical lane scores with, where there are several shards.
     statistics: TermStatistics | None = None
     #: (lane, shard) whose whole list is in the lane's: what is not listed, it has no evidence for.
-    exhausted: set[tuple[Lane, int]] = field(default_factory=set)
+    exhausted: set[tuple[Lane, Shard]] = field(default_factory=set)
 
     @property
     def answered(self) -> bool:
@@ -102,16 +103,19 @@ async def _ask_lane(
     bus: Bus, lane: Lane, question: Question, deadline: float, gathered: Gathered, started: float
 ) -> None:
     """`started` is when work for the lane began: for the semantic lane, with the cue's vector."""
-    replies: list[LaneReply | Exception] = [NoResponders() for _ in question.positions]
+    shards = all_shards(len(question.positions))
+    replies: list[LaneReply | Exception] = [NoResponders() for _ in shards]
 
-    async def ask(shard: int) -> None:
+    async def ask(shard: Shard) -> None:
         try:
-            replies[shard] = await ask_shard(bus, lane, shard, question, gathered.vector, deadline, gathered.statistics)
+            replies[shard.number] = await ask_shard(
+                bus, lane, shard, question, gathered.vector, deadline, gathered.statistics
+            )
         except Exception as error:
-            replies[shard] = error
+            replies[shard.number] = error
 
     async with anyio.create_task_group() as tasks:
-        for shard in range(len(question.positions)):
+        for shard in shards:
             tasks.start_soon(ask, shard)
     answers = [reply for reply in replies if isinstance(reply, LaneReply)]
     merged = merge(answers)
@@ -121,7 +125,7 @@ async def _ask_lane(
     if len(merged) < question.top_n:  # else the merged list may have cut what a shard has listed
         gathered.exhausted |= {
             (lane, shard)
-            for shard, reply in enumerate(replies)
+            for shard, reply in zip(shards, replies, strict=True)
             if isinstance(reply, LaneReply) and reply.status is LaneStatus.OK
         }
 
@@ -129,7 +133,7 @@ async def _ask_lane(
 async def ask_shard(
     bus: Bus,
     lane: Lane,
-    shard: int,
+    shard: Shard,
     question: Question,
     vector: str,
     deadline: float,
@@ -143,7 +147,7 @@ async def ask_shard(
         statistics=statistics if lane is Lane.LEXICAL else None,
         subject=question.subject,
         top_n=question.top_n,
-        min_position=question.positions[shard],
+        min_position=question.positions[shard.number],
         remaining_ms=left * 1000 - TRAVEL_MS,
     )
     data = await bus.request(subjects.lane(lane, shard, "search"), wire.encode(query), left)

@@ -52,7 +52,7 @@ async def ground(
         remaining_ms=left * 1000,
     )
     try:
-        data = await bus.request(subjects.catalog(0, "claims"), wire.encode(question), left)
+        data = await bus.request(subjects.catalog(None, "claims"), wire.encode(question), left)
         reply = wire.decode_reply(ClaimsReply, data)
     except (BusFault, MemlaneError, ValueError):
         return Grounding()

@@ -100,9 +100,7 @@ class LookUp:
 
     async def _overlay(self, gathered: Gathered, pending: Pending, weight: float) -> None:
         """Add what the transaction has pending, under the same filters."""
-        evidence = await pending_evidence(
-            self._bus, self._question.project, self._question.cue, pending, gathered, self._evidence_by()
-        )
+        evidence = await pending_evidence(self._bus, self._question, pending, gathered, self._evidence_by())
         found = pending_candidates(pending, evidence, gathered, weight)
         self._filter(found, pending.rows, evidence, Grounding())
 

@@ -13,8 +13,9 @@ from contracts.base import MemoryId, Position, epoch_ms, now
 from contracts.catalog import Moment, NeighboursRequest, Row
 from contracts.errors import ErrorCode, NotFound, Unavailable
 from contracts.lanes import EdgesQuery, EdgesReply, Lane
-from contracts.memory import EdgeKind, shard_of
+from contracts.memory import EdgeKind
 from contracts.ports import Bus, BusFault
+from contracts.shards import Shard, all_shards
 from orchestrator.arcs import Arc
 from orchestrator.catalog import TRAVEL_MS, Catalog
 from orchestrator.together import all_of
@@ -86,8 +87,8 @@ class Neighbourhood:
         found: list[Arc] = []
         jobs = [
             partial(self._edges, shard, part, kinds, direction, found)
-            for shard in range(len(self.scope.positions))
-            for part in _parts(ids if direction == "in" else self._of_shard(ids, shard))
+            for shard in all_shards(len(self.scope.positions))
+            for part in _parts(ids if direction == "in" else [one for one in ids if shard.holds(one)])
         ]
         if EdgeKind.FOLLOWED_BY in kinds:
             jobs += [partial(self._session, part, direction, found) for part in _parts(ids)]
@@ -98,11 +99,8 @@ class Neighbourhood:
             key=lambda arc: (arc.source, arc.kind, arc.target, arc.derived),
         )
 
-    def _of_shard(self, ids: Sequence[MemoryId], shard: int) -> list[MemoryId]:
-        return [memory_id for memory_id in ids if shard_of(memory_id, len(self.scope.positions)) == shard]
-
     async def _edges(
-        self, shard: int, ids: Sequence[MemoryId], kinds: Sequence[EdgeKind], direction: Direction, found: list[Arc]
+        self, shard: Shard, ids: Sequence[MemoryId], kinds: Sequence[EdgeKind], direction: Direction, found: list[Arc]
     ) -> None:
         left = max(self.scope.deadline - time.monotonic(), 0.001)
         query = EdgesQuery(
@@ -111,14 +109,18 @@ class Neighbourhood:
             kinds=tuple(kinds),
             direction=direction,
             most=MOST_EDGES,
-            min_position=self.scope.positions[shard],
+            min_position=self.scope.positions[shard.number],
             remaining_ms=left * 1000 - TRAVEL_MS,
         )
         try:
             data = await self._bus.request(subjects.lane(Lane.GRAPH, shard, "edges"), wire.encode(query), left)
         except BusFault as fault:
             raise Unavailable(
-                ErrorCode.UNAVAILABLE, "the graph did not answer", lane="graph", shard=shard, fault=type(fault).__name__
+                ErrorCode.UNAVAILABLE,
+                "the graph did not answer",
+                lane="graph",
+                shard=str(shard),
+                fault=type(fault).__name__,
             ) from None
         reply = wire.decode_reply(EdgesReply, data)
         self.cut = self.cut or reply.cut

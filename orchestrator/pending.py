@@ -17,10 +17,11 @@ from contracts.lanes import Lane, ScoreQuery, ScoreReply
 from contracts.memory import MemoryRecord, unpack_vector
 from contracts.names import normalise
 from contracts.ports import Bus, BusFault
+from contracts.shards import Shard
 from contracts.stores import Transactions
 from contracts.txn import txn_not_found
 from orchestrator.fusion import RRF_K, Candidate
-from orchestrator.gather import Gathered
+from orchestrator.gather import Gathered, Question
 from orchestrator.grounding import Grounding
 from orchestrator.relevance import Evidence
 
@@ -105,16 +106,24 @@ def fold(operations: Sequence[MemoryRecord | ForgetRequest | None]) -> Pending:
 
 
 async def pending_evidence(
-    bus: Bus, project: str, cue: str, pending: Pending, gathered: Gathered, deadline: float
+    bus: Bus, question: Question, pending: Pending, gathered: Gathered, deadline: float
 ) -> dict[MemoryId, Evidence]:
     """What each pending memory's evidence would be once committed: cosine to the cue of its best vector, and what the
     lexical lane says of its text. Without the cue's vector, or the lane, that part is 0."""
     texts = tuple(record.text for record in pending.records.values())
     verdicts = dict.fromkeys(pending.records, (0.0, False))
     left = deadline - time.monotonic()
-    query = ScoreQuery(project=project, cue=cue, texts=texts, remaining_ms=left * 1000, statistics=gathered.statistics)
+    query = ScoreQuery(
+        project=question.project,
+        cue=question.cue,
+        texts=texts,
+        remaining_ms=left * 1000,
+        statistics=gathered.statistics,
+    )
     try:
-        data = await bus.request(subjects.lane(Lane.LEXICAL, 0, "score"), wire.encode(query), left)
+        data = await bus.request(
+            subjects.lane(Lane.LEXICAL, Shard(0, len(question.positions)), "score"), wire.encode(query), left
+        )
         reply = wire.decode_reply(ScoreReply, data)
         verdicts |= zip(pending.records, zip(reply.evidence, reply.confirmed, strict=True), strict=True)
     except (BusFault, MemlaneError, ValueError):

@@ -12,6 +12,7 @@ from contracts.errors import ErrorCode, Unavailable
 from contracts.lanes import Lane, LaneReply, LaneStatus
 from contracts.memory import MemoryKind
 from contracts.ports import Bus, BusFault
+from contracts.shards import Shard, all_shards
 from orchestrator.gather import Question, ask_shard, embed_cues, merge
 from orchestrator.neighbourhood import Neighbourhood
 from orchestrator.together import all_of
@@ -62,10 +63,10 @@ class Places:
         question = Question(scope.project, text, None, TOP_N, scope.positions)
         replies: list[LaneReply] = []
 
-        async def ask(shard: int) -> None:
+        async def ask(shard: Shard) -> None:
             replies.append(await self._ask(shard, question, vector, scope.deadline))
 
-        await all_of([partial(ask, shard) for shard in range(len(scope.positions))])
+        await all_of([partial(ask, shard) for shard in all_shards(len(scope.positions))])
         near: Near = {}
         for hit in merge(replies, TOP_N):
             for memory_id in hit.sources:
@@ -77,7 +78,7 @@ class Places:
         ]  # no evidence itself
         return {memory_id: near[memory_id] for memory_id in told[:NEAREST]}
 
-    async def _ask(self, shard: int, question: Question, vector: str, deadline: float) -> LaneReply:
+    async def _ask(self, shard: Shard, question: Question, vector: str, deadline: float) -> LaneReply:
         try:
             reply = await ask_shard(self._bus, Lane.SEMANTIC, shard, question, vector, deadline)
         except BusFault as fault:
@@ -85,7 +86,7 @@ class Places:
                 ErrorCode.UNAVAILABLE,
                 "the semantic lane did not answer",
                 lane="semantic",
-                shard=shard,
+                shard=str(shard),
                 fault=type(fault).__name__,
             ) from None
         if reply.status is not LaneStatus.OK:

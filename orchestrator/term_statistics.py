@@ -15,6 +15,7 @@ from contracts.base import Position
 from contracts.errors import MemlaneError
 from contracts.lanes import Lane, LaneStatus, TermsQuery, TermsReply, TermStatistics
 from contracts.ports import Bus, BusFault
+from contracts.shards import Shard, all_shards
 
 #: How long statistics serve again, and for how many cues. They change with every memory that is written, and little.
 KEPT_S, MOST_KEPT = 1.0, 1024
@@ -87,12 +88,12 @@ async def _ask_all(
     bus: Bus, project: str, cue: str, positions: Sequence[Position], deadline: float
 ) -> list[TermsReply]:
     """In the order of the shards, those that answered."""
-    replies: dict[int, TermsReply] = {}
+    replies: dict[Shard, TermsReply] = {}
     left = (deadline - time.monotonic()) * SHARE
 
-    async def ask(shard: int) -> None:
+    async def ask(shard: Shard) -> None:
         query = TermsQuery(
-            project=project, cue=cue, min_position=positions[shard], remaining_ms=left * 1000 - TRAVEL_MS
+            project=project, cue=cue, min_position=positions[shard.number], remaining_ms=left * 1000 - TRAVEL_MS
         )
         try:
             data = await bus.request(subjects.lane(Lane.LEXICAL, shard, "terms"), wire.encode(query), left)
@@ -103,6 +104,6 @@ async def _ask_all(
             return  # it will not answer the search either, and there its state shows
 
     async with anyio.create_task_group() as tasks:
-        for shard in range(len(positions)):
+        for shard in all_shards(len(positions)):
             tasks.start_soon(partial(ask, shard))
     return [replies[shard] for shard in sorted(replies)]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from contracts.base import MemoryId, now
 from contracts.errors import ErrorCode, NotFound
-from contracts.memory import by_shard, shard_of
 from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, Use
 from contracts.stores import Uses
 from orchestrator.afterwards import Afterwards
@@ -33,7 +32,6 @@ def successful(reply: QueryReply) -> list[MemoryId]:
 class UsesService:
     def __init__(self, uses: Uses, catalog: Catalog, horizon: Horizon, afterwards: Afterwards) -> None:
         self._uses, self._catalog, self._horizon, self._afterwards = uses, catalog, horizon, afterwards
-        self._shards = len(horizon.anywhere)
 
     def returned(self, project: str, ids: Sequence[MemoryId]) -> None:
         """A reply holds these. Told after the reply has left; that the stream is away is no caller's trouble."""
@@ -41,8 +39,7 @@ class UsesService:
             at, part = now(), tuple(ids[:MOST_RETURNED])
 
             async def tell() -> None:
-                for shard, own in by_shard(part, self._shards).items():
-                    await self._uses.tell(project, shard, Use(ids=tuple(own), at=at))
+                await self._uses.tell(project, Use(ids=part, at=at))
 
             self._afterwards.soon(tell)
 
@@ -59,6 +56,6 @@ class UsesService:
         if row is None or row.tombstone:
             raise NotFound(ErrorCode.MEMORY_NOT_FOUND, "no such memory", id=request.id)
         count = USEFUL if request.useful else NOT_USEFUL
-        use, shard = Use(ids=(request.id,), count=count, at=now()), shard_of(request.id, self._shards)
-        fresh = await self._uses.tell(project, shard, use, request.request_id)
+        use = Use(ids=(request.id,), count=count, at=now())
+        fresh = await self._uses.tell(project, use, request.request_id)
         return FeedbackReply(id=request.id, counted=count if fresh else 0, deduplicated=not fresh)

@@ -15,8 +15,9 @@ from contracts.base import MemoryId, Position
 from contracts.edges import LinkReply, LinkRequest, UnlinkRequest
 from contracts.encode import ForgetRequest
 from contracts.lanes import Lane, LaneQuery, LaneReply
-from contracts.memory import EdgeKind, MemoryRecord, derive_id, pack_vector, shard_of, unpack_vector
+from contracts.memory import EdgeKind, MemoryRecord, derive_id, pack_vector, unpack_vector
 from contracts.ports import Call, Endpoint, Entry, NoResponders, WrongPosition
+from contracts.shards import WHOLE, Shard, all_shards
 from contracts.work import EmbedReply, EmbedRequest
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
@@ -54,8 +55,8 @@ class MemoryLog:
     def _of(self, project: str, memory_id: MemoryId) -> list[Entry]:
         return [entry for entry in self.entries if (entry[1].project, entry[1].id) == (project, memory_id)]
 
-    async def end(self, project: str, shard: int | None) -> Position:
-        mine = (at for at, one in self.entries if one.project == project and shard in (None, one.shard))
+    async def end(self, project: str, shard: Shard = WHOLE) -> Position:
+        mine = (at for at, one in self.entries if one.project == project and shard.holds(one.id))
         return max(mine, default=0)
 
     async def erase(self, project: str, memory_id: MemoryId, before: Position) -> None:
@@ -65,7 +66,7 @@ class MemoryLog:
             if (entry[1].project, entry[1].id) != (project, memory_id) or entry[0] >= before
         ]
 
-    def follow(self, durable: str, shard: int | None, after: Position) -> NoReturn:
+    def follow(self, durable: str, shard: Shard, after: Position) -> NoReturn:
         raise NotImplementedError
 
 
@@ -100,11 +101,11 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.log, self.bus, self.graph = MemoryLog(), LocalBus(), ReferenceGraph()
         self.writer = MemoryWriter(self.log, AnyRequestId())
-        self.stores = [CatalogStore(folder / str(shard), shard) for shard in range(SHARDS)]
-        self.indexes = [ReferenceIndex(self.graph, shard) for shard in range(SHARDS)]
+        self.stores = [CatalogStore(folder / str(shard), shard) for shard in all_shards(SHARDS)]
+        self.indexes = [ReferenceIndex(self.graph, shard) for shard in all_shards(SHARDS)]
         self.angles: dict[str, float] = {}
         self.applied = 0
-        for shard in range(SHARDS):
+        for shard in all_shards(SHARDS):
             self.bus.handlers[subjects.lane(Lane.SEMANTIC, shard, "search")] = self._nearest(shard)
         self.bus.handlers[subjects.EMBED] = self._embed
         catalog, horizon = Catalog(self.bus, SHARDS), Horizon(self.log, SHARDS)
@@ -128,7 +129,7 @@ class World:
             fields = {"session": "s", "occurred_at": NOON + timedelta(seconds=second)} | fields
         memory_id = self.id(name)
         record = MemoryRecord(
-            id=memory_id, project=PROJECT, shard=shard_of(memory_id, SHARDS), text=name, created_at=at, changed_at=at,
+            id=memory_id, project=PROJECT, text=name, created_at=at, changed_at=at,
             vector=self._vector(name), **fields,
         )  # fmt: skip
         await self.writer.store(record)
@@ -156,13 +157,13 @@ class World:
         fresh = [entry for entry in self.log.entries if entry[0] > self.applied]
         if fresh:
             self.applied = fresh[-1][0]
-            for shard in range(SHARDS):
-                self.stores[shard].apply(fresh)
-                await self.indexes[shard].apply([entry for entry in fresh if entry[1].shard == shard])
-        for shard in range(SHARDS):
+            for shard in all_shards(SHARDS):
+                self.stores[shard.number].apply(fresh)
+                await self.indexes[shard.number].apply([entry for entry in fresh if shard.holds(entry[1].id)])
+        for shard in all_shards(SHARDS):
             log: Any = self.log
-            self.bus.serve(CatalogWorker(shard, "r", self.stores[shard], log).endpoints())
-            self.bus.serve(GraphWorker(shard, "r", self.indexes[shard], log).endpoints())
+            self.bus.serve(CatalogWorker(shard, "r", self.stores[shard.number], log).endpoints())
+            self.bus.serve(GraphWorker(shard, "r", self.indexes[shard.number], log).endpoints())
 
     def _vector(self, text: str) -> str:
         turn = self.angles.get(text, 0.0) * np.pi / 2
@@ -172,7 +173,7 @@ class World:
         texts = wire.decode_reply(EmbedRequest, call.data).texts
         return wire.encode(EmbedReply(model="m", dimension=2, vectors=tuple(map(self._vector, texts))))
 
-    def _nearest(self, shard: int) -> Callable[[Call], Awaitable[bytes]]:
+    def _nearest(self, shard: Shard) -> Callable[[Call], Awaitable[bytes]]:
         """As a lane that has not applied any tombstone yet."""
 
         async def search(call: Call) -> bytes:
@@ -181,7 +182,7 @@ class World:
             found = {
                 one.id: float(unpack_vector(one.vector) @ cue)
                 for _, one in self.log.entries
-                if one.shard == shard and one.vector
+                if shard.holds(one.id) and one.vector
             }
             best = sorted(found, key=lambda one: (-found[one], one))[: query.top_n]
             scores = tuple(round(found[one], 6) for one in best)

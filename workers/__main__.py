@@ -41,8 +41,8 @@ async def _encode(client: Client, settings: Settings, meter: Meter) -> Role:
     from workers.extract import RuleExtractor
 
     vocabularies = Vocabularies(KvSchemas(client))
-    pipeline = EncodePipeline(NatsBus(client), RuleExtractor(), vocabularies, settings.log.shards)
-    log = JetStreamLog(client, settings.log)
+    pipeline = EncodePipeline(NatsBus(client), RuleExtractor(), vocabularies)
+    log = JetStreamLog(client)
     writer = MemoryWriter(log, KvRequestIds(client))
     transactor = Transactor(StreamTransactions(client), log, writer)
     queue = JetStreamIngest(client, default_project=settings.default_project)
@@ -68,9 +68,9 @@ async def _rerank(client: Client, settings: Settings, _: Meter) -> Role:
 async def _catalog(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.catalog import CatalogStore, CatalogWorker
 
-    store = CatalogStore(settings.folder("catalog"), settings.shard)
-    log = JetStreamLog(client, settings.log)
-    return CatalogWorker(settings.shard, settings.replica, store, log, StreamUses(client))
+    store = CatalogStore(settings.folder("catalog"), settings.part)
+    log = JetStreamLog(client)
+    return CatalogWorker(settings.part, settings.replica, store, log, StreamUses(client))
 
 
 async def _semantic(client: Client, settings: Settings, _: Meter) -> Role:
@@ -78,7 +78,7 @@ async def _semantic(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.semantic import SemanticIndex
 
     index = SemanticIndex(settings.folder("semantic"))
-    return LaneWorker(Lane.SEMANTIC, settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
+    return LaneWorker(Lane.SEMANTIC, settings.part, settings.replica, index, JetStreamLog(client))
 
 
 async def _lexical(client: Client, settings: Settings, _: Meter) -> Role:
@@ -86,7 +86,7 @@ async def _lexical(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.lexical.worker import LexicalWorker
 
     index = LexicalIndex(settings.folder("lexical"), settings.lexical.engine)
-    return LexicalWorker(settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
+    return LexicalWorker(settings.part, settings.replica, index, JetStreamLog(client))
 
 
 async def _graph(client: Client, settings: Settings, _: Meter) -> Role:
@@ -95,15 +95,15 @@ async def _graph(client: Client, settings: Settings, _: Meter) -> Role:
 
     graph = settings.graph
     index = await GraphIndex.open(
-        graph.uri or "", graph.user, graph.password.get_secret_value(), graph.database, settings.shard
+        graph.uri or "", graph.user, graph.password.get_secret_value(), graph.database, settings.part
     )
-    return GraphWorker(settings.shard, settings.replica, index, JetStreamLog(client, settings.log))
+    return GraphWorker(settings.part, settings.replica, index, JetStreamLog(client))
 
 
 async def _upkeep(client: Client, settings: Settings, _: Meter) -> Role:
     from workers.upkeep import TopicIndex, UpkeepWorker
 
-    upkeep, log = settings.upkeep, JetStreamLog(client, settings.log)
+    upkeep, log = settings.upkeep, JetStreamLog(client)
     index = TopicIndex(upkeep.min_members, upkeep.join, upkeep.merge)
     bus, lease = NatsBus(client), KvLease(client)
     return UpkeepWorker(log, bus, lease, index, settings.replica, settings.log.shards, upkeep.every_s)

@@ -13,6 +13,7 @@ from contracts.base import Position
 from contracts.errors import ErrorCode, Exhausted
 from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus, ScoreQuery, ScoreReply
 from contracts.ports import Call, Endpoint, Entry, Log
+from contracts.shards import Shard
 from workers.pace import Pace
 
 R = TypeVar("R")
@@ -67,7 +68,7 @@ class Progress:
 
 
 async def follow(
-    log: Log, durable: str, shard: int | None, index: Projection, progress: Progress, ready: Callable[[], None]
+    log: Log, durable: str, shard: Shard, index: Projection, progress: Progress, ready: Callable[[], None]
 ) -> None:
     """Keep an index in step with its shard of the log, for ever. Calls `ready` when it has caught up once."""
     caught_up = False
@@ -96,7 +97,7 @@ class LaneWorker:
     """The role of one replica of one shard of one lane."""
 
     def __init__(
-        self, lane: Lane, shard: int, replica: str, index: LaneIndex, log: Log, pace: Pace | None = None
+        self, lane: Lane, shard: Shard, replica: str, index: LaneIndex, log: Log, pace: Pace | None = None
     ) -> None:
         self.name = str(lane)
         self._lane, self._shard, self._index, self._log = lane, shard, index, log
@@ -113,7 +114,7 @@ class LaneWorker:
         ]
 
     def stats(self) -> dict[str, object]:
-        return {"shard": self._shard, "position": self._progress.position, "overloaded": self._refused}
+        return {"shard": str(self._shard), "position": self._progress.position, "overloaded": self._refused}
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:

@@ -142,12 +142,13 @@ ROLES: dict[str, Grant] = {
     "embed": _service((), (subjects.EMBED,)),
     "rerank": _service((), (subjects.RERANK,)),
     "http": Grant((*(subjects.verb("*", name) for name in VERBS), "$SRV.STATS")),
-    "supervisor": Grant((*REPLIES, "$SRV.STATS"), (subjects.SCALE,)),
+    "supervisor": Grant((*REPLIES, "$SRV.STATS"), (subjects.SCALE, subjects.RESHARD)),
     "operator": Grant(
         (
             "memlane.v1.>",
             subjects.INGEST_SUBJECTS,
             subjects.SCALE,
+            subjects.RESHARD,
             "$SRV.>",
             *_reads(subjects.LOG_STREAM),  # how far behind a follower is
         )

@@ -16,12 +16,12 @@ from contracts import subjects
 from contracts.base import now
 from contracts.client import MemoryClient
 from contracts.errors import ErrorCode, InvalidRequest, NotFound
-from contracts.memory import Edge, EdgeKind, MemoryKind, MemoryRecord, derive_id, shard_of
+from contracts.memory import Edge, EdgeKind, MemoryKind, MemoryRecord, derive_id
 from contracts.query import QueryReply, Scores
 from contracts.topics import TopicEntry
 from infra.nats_bus import connect
 from infra.nats_log import JetStreamLog
-from infra.settings import Log, Nats
+from infra.settings import Nats
 from orchestrator.weights import DEFAULT, SIGNALS, blend
 from tests.conformance.conftest import Mind, noise
 from tests.stack import Stack
@@ -252,10 +252,10 @@ class TestSummaries:
         shown = (await query(mind)).memories[0]
         summary = MemoryRecord(
             id=derive_id("summary", mind.memory.project), project=mind.memory.project,
-            shard=shard_of(derive_id("summary", mind.memory.project), 2), text="Summary: " + MFA, created_at=now(),
+            text="Summary: " + MFA, created_at=now(),
             changed_at=now(), kind=MemoryKind.CONSOLIDATED, edges=(Edge(kind=EdgeKind.DERIVED_FROM, target=parent),),
         )  # fmt: skip
-        await JetStreamLog(link, Log(shards=2)).append(summary, 0)
+        await JetStreamLog(link).append(summary, 0)
         assert [memory.id for memory in (await query(mind)).memories] == [shown.id]
         reply = await query(mind, filters={"include_summaries": True}, computation_tier="high")
         assert {memory.id for memory in reply.memories} == {parent, summary.id}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from contracts.memory import shard_of
+from contracts.shards import shard_of
 from tests.conformance.conftest import NOISE, Mind, noise, texts
 
 FRESH = {"consistency": "ReadAfterWrite", "budget_ms": 20_000}

@@ -27,6 +27,7 @@ from contracts.memory import (
     derive_id,
 )
 from contracts.ports import Call, Entry
+from contracts.shards import MOST_SHARDS, WHOLE, Shard, slot_of_id
 from workers.catalog import CatalogStore, CatalogWorker
 from workers.catalog.worker import MOST_REPLY_BYTES, _page
 from workers.encode.writer import tombstoned
@@ -40,7 +41,7 @@ DIRECTIVE = StatementKind.DIRECTIVE
 def record(name: str, day: int = 0, **fields: Any) -> MemoryRecord:
     at = WHEN + day * DAY
     return MemoryRecord(**{
-        "id": derive_id(name), "project": "p", "shard": 0, "text": name, "created_at": at, "changed_at": at,
+        "id": derive_id(name), "project": "p", "text": name, "created_at": at, "changed_at": at,
     } | fields)  # fmt: skip
 
 
@@ -61,7 +62,15 @@ def forgotten(name: str, day: int = 50, **fields: Any) -> MemoryRecord:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
-    store = CatalogStore(tmp_path / "catalog", 0)
+    store = CatalogStore(tmp_path / "catalog", WHOLE)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def of_a(tmp_path: Path) -> Any:
+    """A store whose shard holds the memory `a` and, of those that these tests name, no other."""
+    store = CatalogStore(tmp_path / "of-a", Shard(slot_of_id(derive_id("a")), MOST_SHARDS))
     yield store
     store.close()
 
@@ -119,12 +128,12 @@ class TestHydrate:
         put(store, *(record(name) for name in names))
         assert [found["text"] for found in store.hydrate("p", [derive_id(name) for name in names])] == names
 
-    def test_projects_and_shards(self, store: CatalogStore) -> None:
-        put(store, record("a", project="q"), record("b", shard=1))
-        assert row(store, "a") is None
-        assert row(store, "a", "q").text == "a"
-        assert row(store, "b") is None
-        assert store.position == 2
+    def test_projects_and_shards(self, of_a: CatalogStore) -> None:
+        put(of_a, record("a", project="q"), record("b"))
+        assert row(of_a, "a") is None
+        assert row(of_a, "a", "q").text == "a"
+        assert row(of_a, "b") is None
+        assert (of_a.position, of_a.live) == (2, 1)
 
     def test_tombstone(self, store: CatalogStore) -> None:
         put(store, record("a"), record("b"))
@@ -136,7 +145,7 @@ class TestHydrate:
 
     def test_a_hard_forget_leaves_no_text_in_the_files(self, tmp_path: Path) -> None:
         secret = "a-secret-that-must-go"
-        store = CatalogStore(tmp_path / "catalog", 0)
+        store = CatalogStore(tmp_path / "catalog", WHOLE)
         put(store, record("a", text=secret), forgotten("a"))
         store.close()
         assert not [path for path in (tmp_path / "catalog").iterdir() if secret.encode() in path.read_bytes()]
@@ -149,9 +158,9 @@ class TestSupersessionByName:
         assert row(store, "a").superseded_at == WHEN + 3 * DAY
         assert successor(store, "b") is None
 
-    def test_before_the_target_is_known_and_from_another_shard(self, store: CatalogStore) -> None:
-        put(store, record("b", 3, supersedes=(derive_id("a"),), shard=1), record("a"))
-        assert successor(store, "a") == "b"
+    def test_before_the_target_is_known_and_from_another_shard(self, of_a: CatalogStore) -> None:
+        put(of_a, record("b", 3, supersedes=(derive_id("a"),)), record("a"))
+        assert row(of_a, "a").superseded_by == derive_id("b")
 
     def test_of_another_project(self, store: CatalogStore) -> None:
         put(store, record("a"), record("b", 3, supersedes=(derive_id("a"),), project="q"))
@@ -275,9 +284,9 @@ class TestSupersessionByStatements:
         put(store, stating("a", 0, says("x", "y", "1")), stating("b", 1, says("x", "y", "2"), project="q"))
         assert successor(store, "a") is None
 
-    def test_of_another_shard(self, store: CatalogStore) -> None:
-        put(store, stating("a", 0, says("x", "y", "1")), stating("b", 1, says("x", "y", "2"), shard=3))
-        assert successor(store, "a") == "b"
+    def test_of_another_shard(self, of_a: CatalogStore) -> None:
+        put(of_a, stating("a", 0, says("x", "y", "1")), stating("b", 1, says("x", "y", "2")))
+        assert row(of_a, "a").superseded_by == derive_id("b")
 
 
 HISTORY: list[Entry] = [
@@ -305,12 +314,12 @@ def test_what_is_past_its_grace(store: CatalogStore) -> None:
 
 class TestPosition:
     def test_survives_reopening(self, tmp_path: Path) -> None:
-        store = CatalogStore(tmp_path, 0)
+        store = CatalogStore(tmp_path, WHOLE)
         assert store.position == 0
         store.apply(HISTORY)
         before = picture(store)
         store.close()
-        again = CatalogStore(tmp_path, 0)
+        again = CatalogStore(tmp_path, WHOLE)
         assert again.position == 7
         assert picture(again) == before
         again.close()
@@ -335,31 +344,31 @@ class TestPosition:
 
     @pytest.mark.parametrize("size", [200, 40_000])
     def test_a_damaged_file_starts_afresh(self, tmp_path: Path, size: int) -> None:
-        store = CatalogStore(tmp_path, 0)
+        store = CatalogStore(tmp_path, WHOLE)
         store.apply(HISTORY)
         store.close()
         (tmp_path / "catalog.sqlite").write_bytes(b"junk" * (size // 4))
-        again = CatalogStore(tmp_path, 0)
+        again = CatalogStore(tmp_path, WHOLE)
         assert (again.position, row(again, "a")) == (0, None)
         again.apply(HISTORY)
         assert row(again, "a").text == "a"
         again.close()
 
     def test_a_file_of_another_version_starts_afresh(self, tmp_path: Path) -> None:
-        store = CatalogStore(tmp_path, 0)
+        store = CatalogStore(tmp_path, WHOLE)
         store.apply(HISTORY)
         store.close()
         with sqlite3.connect(tmp_path / "catalog.sqlite") as db:
             db.execute("DROP TABLE statement")  # as an older release may have had another one
             db.execute("PRAGMA user_version = 1")
         db.close()
-        again = CatalogStore(tmp_path, 0)
+        again = CatalogStore(tmp_path, WHOLE)
         assert again.position == 0
         again.apply(HISTORY)
         again.close()
 
     def test_a_file_in_use_is_not_a_damaged_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        store = CatalogStore(tmp_path, 0)
+        store = CatalogStore(tmp_path, WHOLE)
         store.apply(HISTORY)
         store.close()
         holder = sqlite3.connect(tmp_path / "catalog.sqlite", isolation_level=None)
@@ -369,7 +378,7 @@ class TestPosition:
         monkeypatch.setattr(sqlite3, "connect", lambda file, **options: connect(file, timeout=0.05, **options))
         try:
             with pytest.raises(sqlite3.OperationalError):
-                CatalogStore(tmp_path, 0).close()
+                CatalogStore(tmp_path, WHOLE).close()
         finally:
             holder.close()
 
@@ -444,9 +453,9 @@ class TestNames:
         put(store, forgotten("b"))
         assert store.known_names("p", ["ana"]) == {}
 
-    def test_of_all_shards_and_many(self, store: CatalogStore) -> None:
-        put(store, *(record(f"n{n}", shard=n % 3, entities=(Entity(name=f"Name {n}"),)) for n in range(1100)))
-        assert len(store.known_names("p", [f"name {number}" for number in range(1200)])) == 1100
+    def test_of_all_shards_and_many(self, of_a: CatalogStore) -> None:
+        put(of_a, *(record(f"n{n}", entities=(Entity(name=f"Name {n}"),)) for n in range(1100)))
+        assert len(of_a.known_names("p", [f"name {number}" for number in range(1200)])) == 1100
 
     @pytest.mark.parametrize(
         "order",
@@ -463,9 +472,11 @@ class NoLog:
 
 
 async def call(store: CatalogStore, op: str, request: Any) -> bytes:
-    worker = CatalogWorker(0, "a", store, NoLog())  # type: ignore[arg-type]
+    worker = CatalogWorker(WHOLE, "a", store, NoLog())  # type: ignore[arg-type]
     endpoint = next(one for one in worker.endpoints() if one.name == op)
-    assert (endpoint.subject, endpoint.queue) == (subjects.catalog(0, op), "catalog-0")
+    shard = None if op in ("claims", "names", "beside") else WHOLE
+    queue = "catalog-0of1" if shard else "catalog"
+    assert (endpoint.subject, endpoint.queue) == (subjects.catalog(shard, op), queue)
     return await endpoint.handle(Call(endpoint.subject, wire.encode(request), time.monotonic()))
 
 
@@ -527,10 +538,10 @@ class TestBeside:
     """Who stands beside whom in a session, of whichever shard."""
 
     @pytest.fixture
-    def talk(self, store: CatalogStore) -> CatalogStore:
-        turns = [record(f"t{day}", day, session="s", shard=day % 3) for day in range(6)]
-        put(store, *reversed(turns), record("x", 2, session="other"), record("alone", 2))
-        return store
+    def talk(self, of_a: CatalogStore) -> CatalogStore:
+        turns = [record(f"t{day}", day, session="s") for day in range(6)]
+        put(of_a, *reversed(turns), record("x", 2, session="other"), record("alone", 2))
+        return of_a
 
     def names(self, store: CatalogStore, name: str, reach: int = 2) -> dict[str, int]:
         known = {derive_id(one): one for one in ("t0", "t1", "t2", "t3", "t4", "t5", "x", "alone")}

@@ -11,6 +11,7 @@ import pytest
 from contracts.catalog import ClaimsRequest
 from contracts.encode import ForgetRequest
 from contracts.memory import Entity, MemoryRecord, Relation, Statement, StatementKind, derive_id
+from contracts.shards import WHOLE, Shard, shard_of
 from tests.contract.test_catalog import ATTRIBUTE, DAY, FACT, WHEN, put, record, says, stating
 from workers.catalog import CatalogStore
 from workers.encode.writer import tombstoned
@@ -20,7 +21,7 @@ NAMES = {derive_id(letter): letter for letter in "abcdefgh"}
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
-    store = CatalogStore(tmp_path / "catalog", 0)
+    store = CatalogStore(tmp_path / "catalog", WHOLE)
     yield store
     store.close()
 
@@ -177,10 +178,11 @@ class TestRelations:
         assert ask(store, "Who leads the team that Diego works in?")[0] == ["a: platform team", "b: platform team"]
 
 
-def test_aliases_and_other_shards(store: CatalogStore) -> None:
-    ana = Entity(name="Ana Ruiz", aliases=("Anita",))
-    put(store, stating("a", 0, Statement(subject="Ana Ruiz", predicate="email", object="a@x.io", kind=ATTRIBUTE), shard=3,
-                       entities=(ana,)))  # fmt: skip
+def test_aliases_and_other_shards(tmp_path: Path) -> None:
+    ana, elsewhere = Entity(name="Ana Ruiz", aliases=("Anita",)), 1 - shard_of(derive_id("a"), 2)
+    store = CatalogStore(tmp_path / "catalog", Shard(elsewhere, 2))
+    said = Statement(subject="Ana Ruiz", predicate="email", object="a@x.io", kind=ATTRIBUTE)
+    put(store, stating("a", 0, said, entities=(ana,)))
     assert ask(store, "What is Anita's email address?")[0] == ["a: a@x.io"]
 
 

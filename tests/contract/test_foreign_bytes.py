@@ -10,15 +10,15 @@ from nats.aio.client import Client
 from contracts import subjects
 from contracts.base import now
 from contracts.errors import Garbled, MemlaneError
-from contracts.memory import MemoryRecord, derive_id, shard_of
+from contracts.memory import MemoryRecord, derive_id
 from contracts.query import SessionState
+from contracts.shards import WHOLE
 from infra.nats_ledger import KvLedger
 from infra.nats_log import JetStreamLog
 from infra.nats_queue import JetStreamIngest, KvRequestIds
 from infra.nats_schemas import KvSchemas
 from infra.nats_sessions import KvSessions, _key
 from infra.nats_txns import StreamTransactions
-from infra.settings import Log
 
 FOREIGN = [
     b"",
@@ -36,21 +36,21 @@ FOREIGN = [
 @pytest.mark.parametrize("data", FOREIGN)
 async def test_the_log(client: Client, data: bytes) -> None:
     memory = derive_id("foreign", data.hex())
-    await client.jetstream().publish(subjects.log("p", shard_of(memory, 1), memory), data)
-    log = JetStreamLog(client, Log())
+    await client.jetstream().publish(subjects.log("p", memory), data)
+    log = JetStreamLog(client)
     for read in (log.last, log.history):
         with pytest.raises(Garbled):
             await read("p", memory)
 
 
 async def test_who_follows_the_log_goes_on(client: Client) -> None:
-    log, js = JetStreamLog(client, Log()), client.jetstream()
-    before = await log.end("follow", None)
+    log, js = JetStreamLog(client), client.jetstream()
+    before = await log.end("follow")
     for data in FOREIGN:
         await js.publish(subjects.log("follow", 0, derive_id("before")), data)
-    good = MemoryRecord(id=derive_id("good"), project="follow", shard=0, text="a", created_at=now(), changed_at=now())
+    good = MemoryRecord(id=derive_id("good"), project="follow", text="a", created_at=now(), changed_at=now())
     position = await log.append(good, 0)
-    async for batch in log.follow("foreign-0-a", 0, before):
+    async for batch in log.follow("foreign-a", WHOLE, before):
         mine = [record for _, record in batch.entries if record.project == "follow"]
         if batch.last >= position:
             break

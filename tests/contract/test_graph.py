@@ -17,6 +17,7 @@ from contracts.base import MemoryId
 from contracts.lanes import LaneQuery, LaneReply, ScoreQuery, ScoreReply
 from contracts.memory import Edge, EdgeKind, Entity, MemoryRecord, Relation, Statement, Tombstone, derive_id
 from contracts.ports import Entry
+from contracts.shards import WHOLE, Shard, all_shards
 from infra.graph_server import GraphAddress
 from tests.graph_servers import embedded_graph, real_neo4j  # noqa: F401
 from workers.graph import ranking, store
@@ -27,9 +28,8 @@ from workers.lane import LaneIndex
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE_MS = 30_000.0
-_shards = itertools.count(1000)
 
-Opener = Callable[[int, bool], Awaitable[LaneIndex]]
+Opener = Callable[[Shard, bool], Awaitable[LaneIndex]]
 
 
 @dataclass
@@ -39,12 +39,12 @@ class Bench:
     opener: Opener
     address: GraphAddress | None
     project: str = field(default_factory=lambda: f"t{uuid.uuid4().hex}")
-    shard: int = field(default_factory=lambda: next(_shards))
+    shard: Shard = WHOLE
     position: int = 0
     opened: list[LaneIndex] = field(default_factory=list)
 
-    async def open(self, shard: int | None = None, wipe: bool = False) -> LaneIndex:
-        index = await self.opener(self.shard if shard is None else shard, wipe)
+    async def open(self, shard: Shard | None = None, wipe: bool = False) -> LaneIndex:
+        index = await self.opener(shard or self.shard, wipe)
         self.opened.append(index)
         return index
 
@@ -55,11 +55,15 @@ class Bench:
     def id(self, name: object) -> MemoryId:
         return derive_id(self.project, str(name))
 
+    def name_in(self, shard: Shard) -> str:
+        """A name whose memory is of that shard."""
+        return next(str(name) for name in itertools.count() if shard.holds(self.id(name)))
+
     def memory(self, name: object, *entities: str | Entity, day: int = 0, **parts: Any) -> MemoryRecord:
         at = DAY + timedelta(days=day)
         named = tuple(e if isinstance(e, Entity) else Entity(name=e) for e in entities)
         fields = {"project": self.project, "text": f"memory {name}", "entities": named, "created_at": at} | parts
-        return MemoryRecord(id=derive_id(fields["project"], str(name)), shard=self.shard, changed_at=at, **fields)
+        return MemoryRecord(id=derive_id(fields["project"], str(name)), changed_at=at, **fields)
 
     def gone(self, name: object) -> MemoryRecord:
         return self.memory(name, tombstone=Tombstone(at=DAY))
@@ -107,13 +111,13 @@ def backend(name: str, request: pytest.FixtureRequest) -> tuple[Opener, GraphAdd
     if name == "reference":
         graph = ReferenceGraph()
 
-        async def reference(shard: int, wipe: bool) -> LaneIndex:
+        async def reference(shard: Shard, wipe: bool) -> LaneIndex:
             return ReferenceIndex(graph, shard, wipe)
 
         return reference, None
     address: GraphAddress = request.getfixturevalue(name)
 
-    async def stored(shard: int, wipe: bool) -> LaneIndex:
+    async def stored(shard: Shard, wipe: bool) -> LaneIndex:
         return await GraphIndex.open(address.uri, address.user, address.password, address.database, shard, wipe)
 
     return stored, address
@@ -272,7 +276,16 @@ async def test_replay_changes_nothing(bench: Bench) -> None:
 async def test_the_position_survives_and_comes_with_the_effect(bench: Bench) -> None:
     await bench.apply(bench.memory(1, "Diego"), bench.memory(2))
     assert (bench.index.position, (await bench.open()).position) == (2, 2)
-    assert (await bench.open(next(_shards))).position == 0
+
+
+async def test_a_shard_of_another_number_begins_where_those_that_hold_its_memories_are(bench: Bench) -> None:
+    names = [bench.name_in(shard) for shard in all_shards(2)]
+    await bench.apply(*(bench.memory(name, "Diego") for name in names))
+    halves = [await bench.open(shard) for shard in all_shards(2)]
+    assert [half.position for half in halves] == [2, 2]
+    await halves[0].apply(bench.entries(bench.gone(names[0])))
+    assert [(await bench.open(shard)).position for shard in (Shard(0, 4), Shard(1, 4))] == [3, 2]
+    assert ids(await bench.search("Diego"), "memory") == [bench.id(names[1])]
 
 
 async def test_a_failed_write_leaves_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,12 +304,11 @@ async def test_a_failed_write_leaves_nothing(bench: Bench, monkeypatch: pytest.M
 
 
 async def test_a_wipe_removes_one_shard_only(bench: Bench) -> None:
-    other = await bench.open(next(_shards))
-    await bench.apply(bench.memory(1, "Diego", relations=(works_at("Diego", "Acme"),)))
-    await other.apply([(7, bench.memory(2, "Diego").model_copy(update={"shard": bench.shard + 1}))])
-    wiped = await bench.open(wipe=True)
-    assert wiped.position == 0
-    assert ids(await bench.search("Diego"), "memory") == [bench.id(2)]
+    lost, kept = bench.name_in(Shard(0, 2)), bench.name_in(Shard(1, 2))
+    await bench.apply(bench.memory(lost, "Diego", relations=(works_at("Diego", "Acme"),)), bench.memory(kept, "Diego"))
+    wiped = await bench.open(Shard(0, 2), wipe=True)
+    assert (wiped.position, bench.index.position) == (0, 2)
+    assert ids(await bench.search("Diego"), "memory") == [bench.id(kept)]
     assert (await bench.search("Acme")).items == ()
 
 
@@ -318,7 +330,7 @@ async def test_projects_do_not_see_each_other(bench: Bench) -> None:
 
 async def test_parallel_writers_of_hot_entities_lose_nothing(bench: Bench) -> None:
     """Eight shards that share the database, each writing to the same three entities, which are new."""
-    writers = [await bench.open(next(_shards)) for _ in range(8)]
+    writers = [await bench.open(shard, wipe=True) for shard in all_shards(8)]
     failures: list[BaseException] = []
 
     async def write(number: int, index: LaneIndex) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from contracts.lanes import EdgesQuery, EdgesReply
 from contracts.memory import Edge, EdgeKind, MemoryRecord, derive_id
+from contracts.shards import all_shards
 from tests.contract.test_graph import PATIENCE_MS, Bench, backend, bench  # noqa: F401
 from tests.graph_servers import embedded_graph, real_neo4j  # noqa: F401
 
@@ -92,21 +93,20 @@ async def test_a_cut_keeps_the_heaviest(bench: Bench) -> None:
 
 
 async def test_a_shard_tells_of_its_own_memories_only(bench: Bench) -> None:
-    other = await bench.open(bench.shard + 1000, wipe=True)
-    mine = bench.memory(1, edges=(edge(bench, EdgeKind.CAUSED, 3),))
-    theirs = bench.memory(2, edges=(edge(bench, EdgeKind.CAUSED, 3),)).model_copy(update={"shard": bench.shard + 1000})
-    await bench.apply(mine)
-    await other.apply(bench.entries(theirs))
-    assert (await ask(bench, "in", 3)).sources == (bench.id(1),)
-    assert (await ask(bench, "in", 3, index=other)).sources == (bench.id(2),)
-    assert (await ask(bench, "out", 1, 2)).sources == (bench.id(1),)
+    names = [bench.name_in(shard) for shard in all_shards(2)]
+    await bench.apply(*(bench.memory(name, edges=(edge(bench, EdgeKind.CAUSED, "end"),)) for name in names))
+    for shard, name in zip(all_shards(2), names, strict=True):
+        index = await bench.open(shard, wipe=False)
+        assert (await ask(bench, "in", "end", index=index)).sources == (bench.id(name),)
+        assert (await ask(bench, "out", *names, index=index)).sources == (bench.id(name),)
+    assert set((await ask(bench, "in", "end")).sources) == set(map(bench.id, names))
 
 
 async def test_projects_do_not_see_each_other(bench: Bench) -> None:
     other = f"{bench.project[:40]}x"
     target = bench.id("shared")
     foreign = MemoryRecord(
-        id=derive_id(other, "1"), project=other, shard=bench.shard, text="t", created_at=bench.memory(0).created_at,
+        id=derive_id(other, "1"), project=other, text="t", created_at=bench.memory(0).created_at,
         changed_at=bench.memory(0).created_at, edges=(Edge(kind=EdgeKind.CAUSED, target=target),),
     )  # fmt: skip
     await bench.apply(foreign, bench.memory("shared"))

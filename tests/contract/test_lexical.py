@@ -57,7 +57,6 @@ def record(text: str, project: str = "p", gone: bool = False, key: str = "", sta
     return MemoryRecord(
         id=an_id(key or text),
         project=project,
-        shard=0,
         text=text,
         created_at=WHEN,
         changed_at=WHEN,

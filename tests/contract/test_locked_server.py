@@ -29,11 +29,11 @@ async def stories(server: NatsServer, vault: Vault | None, write: bool = False) 
     memory_id = derive_id("kept")
     client = await connect(link(server, vault), "test")
     try:
-        log = JetStreamLog(client, Log())
+        log = JetStreamLog(client)
         if write:
             await streams.ensure(client, Log())
             await log.append(
-                MemoryRecord(id=memory_id, project="p", shard=0, text="kept", created_at=now(), changed_at=now()), 0
+                MemoryRecord(id=memory_id, project="p", text="kept", created_at=now(), changed_at=now()), 0
             )
         return len(await log.history("p", memory_id))
     finally:

@@ -13,7 +13,6 @@ from contracts.base import now
 from contracts.memory import MemoryRecord, derive_id
 from contracts.ports import Entry
 from infra.nats_log import JetStreamLog
-from infra.settings import Log
 from workers.lane import Progress, follow
 
 
@@ -32,9 +31,9 @@ class Index:
 @pytest.mark.parametrize("garbage", [b"", b"{}", b"\xff", b'{"v": 1}'])
 async def test_what_cannot_be_read_holds_nobody_up(client: Client, garbage: bytes) -> None:
     """A reader who waits for the position of an unreadable record is let through: it has no effect to wait for."""
-    log, at = JetStreamLog(client, Log()), now()
+    log, at = JetStreamLog(client), now()
     name = f"log-{len(garbage)}"
-    good = MemoryRecord(id=derive_id(name), project=name, shard=0, text=name, created_at=at, changed_at=at)
+    good = MemoryRecord(id=derive_id(name), project=name, text=name, created_at=at, changed_at=at)
     await log.append(good, 0)
     ack = await client.jetstream().publish(subjects.log(name, 0, derive_id("bad")), garbage)
     index, progress, ready = Index(), Progress(0), anyio.Event()

@@ -179,7 +179,7 @@ ROWS = vectors(40, seed=3)
 def record(name: str, row: int | Vector, *, stated: tuple[int, ...] = (), **fields: object) -> MemoryRecord:
     vector = ROWS[row] if isinstance(row, int) else row
     return MemoryRecord(**{
-        "id": derive_id(name), "project": "p", "shard": 0, "text": name, "created_at": WHEN, "changed_at": WHEN,
+        "id": derive_id(name), "project": "p", "text": name, "created_at": WHEN, "changed_at": WHEN,
         "vector": pack_vector(vector), "statement_vectors": tuple(pack_vector(ROWS[number]) for number in stated),
         "statements": tuple(Statement(subject=name, predicate="likes_no", object=str(number)) for number in stated),
     } | fields)  # fmt: skip

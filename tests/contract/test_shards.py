@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from contracts import subjects, wire
 from contracts.client import MemoryClient
 from contracts.lanes import Lane
-from contracts.memory import Entity, MemoryRecord, Relation, Statement, Tombstone, derive_id, pack_vector, shard_of
+from contracts.memory import Entity, MemoryRecord, Relation, Statement, Tombstone, derive_id, pack_vector
 from contracts.ports import Call, Entry
 from contracts.recall import RecallReply, RecallRequest
+from contracts.shards import Shard, all_shards, shard_of
 from contracts.work import EmbedReply
 from orchestrator.catalog import Catalog
 from orchestrator.consistency import Horizon
@@ -89,7 +90,7 @@ def entries_of(given: Sequence[Memory], shards: int) -> list[Entry]:
             links = tuple(Relation.model_validate(link) for link in known)
             log.append(
                 MemoryRecord(
-                    id=memory_id, project=PROJECT, shard=shard_of(memory_id, shards), text=text, created_at=at,
+                    id=memory_id, project=PROJECT, text=text, created_at=at,
                     changed_at=at, occurred_at=at, session="s" if one.session else None, tombstone=gone,
                     entities=tuple(Entity(name=name) for name in one.names), statements=said,
                     relations=links,
@@ -141,11 +142,11 @@ async def sharded(given: Sequence[Memory], shards: int, engine: EngineName) -> A
     world.bus.handlers[subjects.EMBED] = embed
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        made = [ReferenceIndex(graph, shard) for shard in range(shards)]
+        made = [ReferenceIndex(graph, shard) for shard in all_shards(shards)]
         for position, record in entries:  # one store for all shards: in the order of the log
-            await made[record.shard].apply([(position, record)])
-        for shard in range(shards):
-            own = [entry for entry in entries if entry[1].shard == shard]
+            await made[shard_of(record.id, shards)].apply([(position, record)])
+        for shard in all_shards(shards):
+            own = [entry for entry in entries if shard.holds(entry[1].id)]
             semantic = SemanticIndex(folder / f"semantic-{shard}")
             lexical = LexicalIndex(folder / f"lexical-{shard}", engine)
             store = CatalogStore(folder / f"catalog-{shard}", shard)
@@ -161,7 +162,7 @@ async def sharded(given: Sequence[Memory], shards: int, engine: EngineName) -> A
             for role in (
                 LaneWorker(Lane.SEMANTIC, shard, "a", semantic, log),
                 LexicalWorker(shard, "a", lexical, log),
-                GraphWorker(shard, "a", made[shard], log),
+                GraphWorker(shard, "a", made[shard.number], log),
                 CatalogWorker(shard, "a", store, log),
             ):
                 world.bus.serve(role.endpoints())
@@ -219,7 +220,7 @@ async def test_statistics_serve_again_until_a_later_position_is_asked_for() -> N
 
 async def test_a_shard_that_does_not_tell_is_left_out_and_that_shows() -> None:
     async with sharded([Memory(("roof",), (1, 0, 0))], 2, "whoosh") as world:
-        del world.bus.handlers[subjects.lane(Lane.LEXICAL, 1, "terms")]
+        del world.bus.handlers[subjects.lane(Lane.LEXICAL, Shard(1, 2), "terms")]
         gathered = await world.gather("roof", 10)
         assert gathered.notes[Lane.LEXICAL]["statistics"] == ("not of all shards",)
 

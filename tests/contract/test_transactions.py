@@ -13,13 +13,12 @@ from nats.aio.client import Client
 from contracts.base import now
 from contracts.encode import ForgetRequest
 from contracts.errors import Conflict, ErrorCode, MemlaneError, NotFound, Unavailable
-from contracts.memory import MemoryRecord, derive_id, shard_of
+from contracts.memory import MemoryRecord, derive_id
 from contracts.ports import WrongPosition
 from contracts.txn import MOST_OPERATIONS, BeginRequest, EndRequest, Step
 from infra.nats_log import JetStreamLog
 from infra.nats_queue import KvRequestIds
 from infra.nats_txns import BATCH, StreamTransactions
-from infra.settings import Log
 from workers.encode.transactions import Transactor
 from workers.encode.writer import MemoryWriter
 
@@ -31,15 +30,14 @@ class Case:
 
     def __init__(self, client: Client) -> None:
         self.project = f"p{next(_projects)}"
-        self.log, self.transactions = JetStreamLog(client, Log()), StreamTransactions(client)
+        self.log, self.transactions = JetStreamLog(client), StreamTransactions(client)
         self.writer = MemoryWriter(self.log, KvRequestIds(client))
         self.transactor = Transactor(self.transactions, self.log, self.writer)
 
     def record(self, text: str, **fields: Any) -> MemoryRecord:
         at, memory_id = now(), derive_id(self.project, text)
-        shard = shard_of(memory_id, Log().shards)
         return MemoryRecord(
-            id=memory_id, project=self.project, shard=shard, text=text, created_at=at, changed_at=at, digest=text,
+            id=memory_id, project=self.project, text=text, created_at=at, changed_at=at, digest=text,
             **fields,
         )  # fmt: skip
 
@@ -88,7 +86,7 @@ class TestCommit:
         assert [await case.state(text) for text in ("a", "b", "old")] == ["none", "none", "live"]
         applied, position = await case.commit(txn)
         assert [await case.state(text) for text in ("a", "b", "old")] == ["live", "live", "soft"]
-        assert (applied, position) == (3, await case.log.end(case.project, None))
+        assert (applied, position) == (3, await case.log.end(case.project))
 
     async def test_again_is_the_same_answer(self, case: Case) -> None:
         txn = await case.begin()

@@ -18,10 +18,10 @@ from contracts.catalog import HydrateReply, HydrateRequest, MatchReply, MatchReq
 from contracts.memory import Edge, EdgeKind, MemoryKind, MemoryRecord, Tombstone, derive_id
 from contracts.ports import Call
 from contracts.query import Use
+from contracts.shards import WHOLE
 from contracts.stores import Told
 from infra.nats_log import JetStreamLog
 from infra.nats_uses import StreamUses
-from infra.settings import Log
 from workers.catalog import CatalogStore, CatalogWorker
 from workers.catalog.uses import KEPT_DAYS
 
@@ -32,7 +32,7 @@ A, B = derive_id("a"), derive_id("b")
 
 def record(name: str, **fields: Any) -> MemoryRecord:
     return MemoryRecord(**{
-        "id": derive_id(name), "project": "p", "shard": 0, "text": name, "created_at": now(), "changed_at": now(),
+        "id": derive_id(name), "project": "p", "text": name, "created_at": now(), "changed_at": now(),
     } | fields)  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def told(position: int, *ids: str, count: int = 1, days_ago: int = 0, project: s
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[CatalogStore]:
-    store = CatalogStore(tmp_path / "catalog", 0)
+    store = CatalogStore(tmp_path / "catalog", WHOLE)
     store.apply([(1, record("a")), (2, record("b")), (3, record("a", project="q"))])
     yield store
     store.close()
@@ -80,11 +80,11 @@ class TestTable:
         assert now() - found.last_used > DAY
 
     def test_survives_reopening_with_its_position(self, tmp_path: Path) -> None:
-        store = CatalogStore(tmp_path / "other", 0)
+        store = CatalogStore(tmp_path / "other", WHOLE)
         store.apply([(1, record("a"))])
         store.apply_uses([told(7, A, count=3)])
         store.close()
-        again = CatalogStore(tmp_path / "other", 0)
+        again = CatalogStore(tmp_path / "other", WHOLE)
         again.apply_uses([told(7, A, count=3)])
         assert (row(again).uses, again.uses_position) == (3, 7)
         again.close()
@@ -105,7 +105,7 @@ class Quiet:
 
 
 async def ask(store: CatalogStore, op: str, request: Any) -> bytes:
-    worker = CatalogWorker(0, "a", store, Quiet())  # type: ignore[arg-type]
+    worker = CatalogWorker(WHOLE, "a", store, Quiet())  # type: ignore[arg-type]
     [endpoint] = [one for one in worker.endpoints() if one.name == op]
     return await endpoint.handle(Call(endpoint.subject, wire.encode(request), anyio.current_time()))
 
@@ -152,7 +152,7 @@ class TestMatch:
             "e": {},
             "f": {"kind": MemoryKind.CONSOLIDATED, "tags": ("z",)},
         }
-        store = CatalogStore(tmp_path, 0)
+        store = CatalogStore(tmp_path, WHOLE)
         for position, (name, more) in enumerate(given.items(), 1):
             at = now() - (41 - 10 * position) * DAY if position <= 4 else now() + position * DAY
             store.apply([(position, record(name, occurred_at=at - DAY, **more))])
@@ -171,21 +171,20 @@ class TestMatch:
 
 
 class TestStream:
-    async def test_each_shard_has_its_own_in_order_from_a_position(self, client: Client) -> None:
+    async def test_in_order_from_a_position(self, client: Client) -> None:
         uses, project = StreamUses(client), f"u{next(_numbers)}"
         for count in range(1, 4):
-            await uses.tell(project, 5, Use(ids=(A,), count=count, at=now()))
-            await uses.tell(project, 6, Use(ids=(B,), count=count, at=now()))
-        seen = await self._read(uses, 5, 0, 3)
-        assert [(one.project, one.use.ids, one.use.count) for one in seen] == [(project, (A,), n) for n in (1, 2, 3)]
-        later = await self._read(uses, 5, seen[0].position, 2)
+            await uses.tell(project, Use(ids=(A, B), count=count, at=now()))
+        seen = await self._read(uses, project, 0, 3)
+        assert [(one.use.ids, one.use.count) for one in seen] == [((A, B), n) for n in (1, 2, 3)]
+        later = await self._read(uses, project, seen[0].position, 2)
         assert [one.use.count for one in later] == [2, 3]
 
-    async def _read(self, uses: StreamUses, shard: int, after: int, most: int) -> list[Told]:
+    async def _read(self, uses: StreamUses, project: str, after: int, most: int) -> list[Told]:
         seen: list[Told] = []
         with anyio.fail_after(10):
-            async for batch in uses.follow(f"test-{next(_numbers)}", shard, after):
-                seen += batch.told
+            async for batch in uses.follow(f"test-{next(_numbers)}", after):
+                seen += (one for one in batch.told if one.project == project)
                 await batch.ack()
                 if len(seen) >= most:
                     break
@@ -194,25 +193,26 @@ class TestStream:
     async def test_the_same_request_is_stored_once(self, client: Client) -> None:
         """By project; a request without an id is one of its own each time."""
         uses, use, project = StreamUses(client), Use(ids=(A,), at=now()), f"u{next(_numbers)}"
-        told = [await uses.tell(project, 4, use, once) for once in ("é\r\n", "é\r\n", "other", None, None)]
+        told = [await uses.tell(project, use, once) for once in ("é\r\n", "é\r\n", "other", None, None)]
         assert told == [True, False, True, True, True]
-        assert await uses.tell(f"{project}x", 4, use, "other")
-        assert len(await self._read(uses, 4, 0, 5)) == 5
+        assert await uses.tell(f"{project}x", use, "other")
+        assert len(await self._read(uses, project, 0, 4)) == 4
 
     async def test_garbage_is_skipped(self, client: Client) -> None:
-        await client.jetstream().publish(subjects.used("p", 7), b"junk")
+        project = f"u{next(_numbers)}"
+        await client.jetstream().publish(subjects.used(project), b"junk")
         uses = StreamUses(client)
-        await uses.tell("p", 7, Use(ids=(A,), at=now()))
-        assert [one.use.ids for one in await self._read(uses, 7, 0, 1)] == [(A,)]
+        await uses.tell(project, Use(ids=(A,), at=now()))
+        assert [one.use.ids for one in await self._read(uses, project, 0, 1)] == [(A,)]
 
     async def test_a_catalog_counts_each_use_once_over_restarts(self, client: Client, tmp_path: Path) -> None:
         """Stopped and started between uses, and once more with its file lost: the stream has it all."""
-        log, uses = JetStreamLog(client, Log(shards=9)), StreamUses(client)
-        position = await log.append(record("a", project="restarts", shard=8), 0)
+        log, uses = JetStreamLog(client), StreamUses(client)
+        position = await log.append(record("a", project="restarts"), 0)
 
         async def counted(folder: Path, wanted: int) -> int:
-            store = CatalogStore(folder, 8)
-            worker = CatalogWorker(8, "a", store, log, uses)
+            store = CatalogStore(folder, WHOLE)
+            worker = CatalogWorker(WHOLE, "a", store, log, uses)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(worker.run, lambda: None)
                 with anyio.fail_after(10):
@@ -224,6 +224,6 @@ class TestStream:
             return found
 
         for number in range(1, 4):
-            await uses.tell("restarts", 8, Use(ids=(A,), at=now()))
+            await uses.tell("restarts", Use(ids=(A,), at=now()))
             assert await counted(tmp_path / "kept", number) == number
         assert await counted(tmp_path / "anew", 3) == 3

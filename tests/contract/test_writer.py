@@ -14,6 +14,7 @@ from contracts.catalog import OverdueReply
 from contracts.encode import GRACE_S, ForgetRequest, RestoreRequest
 from contracts.errors import ErrorCode
 from contracts.memory import Statement, Tombstone, derive_id
+from contracts.shards import Shard
 from tests.contract.test_transactions import Case, refused
 from tests.unit.test_gather import FakeBus
 from workers.encode.reclaim import Reclaimer
@@ -65,7 +66,7 @@ async def test_reclaim_erases_what_the_catalog_names(case: Case) -> None:
     await forget(case, "a")
     bus = FakeBus()
     overdue = OverdueReply(overdue=((case.project, derive_id(case.project, "a")),))
-    bus.set(subjects.catalog(1, "overdue"), wire.encode(overdue))  # the catalog of shard 0 is away
+    bus.set(subjects.catalog(Shard(1, 2), "overdue"), wire.encode(overdue))  # the catalog of shard 0 is away
     reclaimer = Reclaimer(bus, case.writer, 2, 0.01)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(reclaimer.run)

@@ -105,7 +105,7 @@ async def test_one_trace_goes_through_every_lane(observed: Stack, collector: Col
         worker = children(spans, request)[f"memlane-{lane}", f"{lane}.search"]
         assert request.start_time_unix_nano <= worker.start_time_unix_nano
         assert worker.end_time_unix_nano <= request.end_time_unix_nano
-        assert attributes(worker)["memlane.shard"] == "0"
+        assert attributes(worker)["memlane.shard"] == "0of1"
 
 
 async def test_an_error_shows_by_its_code_and_no_text_is_told(

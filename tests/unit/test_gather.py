@@ -14,6 +14,7 @@ from contracts.errors import ErrorCode, Exhausted, Internal, Unavailable
 from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus
 from contracts.memory import derive_id, pack_vector
 from contracts.ports import NoReply, NoResponders
+from contracts.shards import WHOLE, Shard, all_shards
 from contracts.work import EmbedReply, EmbedRequest
 from orchestrator.gather import Gathered, Question, gather
 
@@ -39,9 +40,10 @@ class FakeBus:
         embedded = wire.encode(EmbedReply(model="m", dimension=2, vectors=(VECTOR,)))
         self.answers: dict[str, Answer] = {subjects.EMBED: embedded}
         for lane in Lane:
-            self.answers[subjects.lane(lane, 0, "search")] = found(f"{lane}-1", f"{lane}-2")
+            for shard in (WHOLE, Shard(0, 2)):
+                self.answers[subjects.lane(lane, shard, "search")] = found(f"{lane}-1", f"{lane}-2")
         for name, answer in replaced.items():
-            self.set(subjects.EMBED if name == "embed" else subjects.lane(Lane(name), 0, "search"), answer)
+            self.set(subjects.EMBED if name == "embed" else subjects.lane(Lane(name), WHOLE, "search"), answer)
         self.asked: dict[str, tuple[bytes, float]] = {}
         self.calls = 0
 
@@ -99,7 +101,7 @@ async def test_what_is_asked() -> None:
     await ask(bus, patience_s=1.0)
     assert wire.decode_reply(EmbedRequest, bus.asked[subjects.EMBED][0]).purpose == "cue"
     for lane in Lane:
-        data, timeout_s = bus.asked[subjects.lane(lane, 0, "search")]
+        data, timeout_s = bus.asked[subjects.lane(lane, WHOLE, "search")]
         query = wire.decode_reply(LaneQuery, data)
         assert (query.project, query.cue, query.subject, query.top_n) == ("p", "the cue", "Ana", 10)
         assert query.vector == (VECTOR if lane is Lane.SEMANTIC else "")
@@ -157,7 +159,7 @@ async def test_without_embed_there_is_no_semantic_lane(answer: Answer | None, st
     gathered = await ask(bus)
     assert statuses(gathered) == {Lane.SEMANTIC: status, Lane.LEXICAL: LaneStatus.OK, Lane.GRAPH: LaneStatus.OK}
     assert gathered.outcomes[Lane.SEMANTIC].detail.startswith("embed: ")
-    assert subjects.lane(Lane.SEMANTIC, 0, "search") not in bus.asked
+    assert subjects.lane(Lane.SEMANTIC, WHOLE, "search") not in bus.asked
     assert gathered.lists[Lane.SEMANTIC] == []
     assert gathered.answered
 
@@ -181,19 +183,19 @@ async def test_lanes_are_asked_at_once() -> None:
 
 async def test_shards_are_merged_and_each_is_asked_for_its_position() -> None:
     bus = FakeBus()
-    for shard, items in enumerate((("a", "c"), ("b",), ())):
-        bus.set(subjects.lane(Lane.LEXICAL, shard, "search"), found(*items, position=10 - shard))
-    gathered = await ask(bus, shards=3)
+    for number, items in enumerate((("a", "c"), ("b",), (), ())):
+        bus.set(subjects.lane(Lane.LEXICAL, Shard(number, 4), "search"), found(*items, position=10 - number))
+    gathered = await ask(bus, shards=4)
     assert [hit.item for hit in gathered.lists[Lane.LEXICAL]] == ["a", "b", "c"]
-    assert gathered.outcomes[Lane.LEXICAL].position == 8
-    for shard in range(3):
+    assert gathered.outcomes[Lane.LEXICAL].position == 7
+    for shard in all_shards(4):
         data, _ = bus.asked[subjects.lane(Lane.LEXICAL, shard, "search")]
-        assert wire.decode_reply(LaneQuery, data).min_position == shard
+        assert wire.decode_reply(LaneQuery, data).min_position == shard.number
 
 
 async def test_a_lost_shard_shows_and_the_rest_counts() -> None:
     bus = FakeBus()
-    bus.set(subjects.lane(Lane.LEXICAL, 1, "search"), NoReply())
+    bus.set(subjects.lane(Lane.LEXICAL, Shard(1, 2), "search"), NoReply())
     gathered = await ask(bus, shards=2)
     outcome = gathered.outcomes[Lane.LEXICAL]
     assert (outcome.status, outcome.hits) == (LaneStatus.TIMEOUT, 2)
@@ -210,6 +212,6 @@ async def test_labels_of_another_length_are_garbage(labels: bytes) -> None:
 
 async def test_notes_of_all_shards_are_one() -> None:
     bus = FakeBus()
-    bus.set(subjects.lane(Lane.GRAPH, 1, "search"), found("x", shard=1))
+    bus.set(subjects.lane(Lane.GRAPH, Shard(1, 2), "search"), found("x", shard=1))
     gathered = await ask(bus, shards=2)
     assert gathered.notes[Lane.GRAPH] == {"terms": ("roof", "0", "1")}

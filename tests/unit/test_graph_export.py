@@ -235,7 +235,7 @@ class TestLayers:
 
 
 class OneLog:
-    async def end(self, project: str, shard: int | None) -> int:
+    async def end(self, project: str, *shard: Any) -> int:
         return 1
 
 
@@ -247,7 +247,11 @@ class CatalogBus:
 
     async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
         page = wire.decode_reply(ListPage, data)
-        rows = sorted(self.shards[int(subject.split(".")[3])], key=place_of, reverse=page.request.order == "newest")
+        rows = sorted(
+            self.shards[int(subject.split(".")[3].partition("of")[0])],
+            key=place_of,
+            reverse=page.request.order == "newest",
+        )
         if page.after:
             rows = [row for row in rows if place_of(row) > page.after]
         rows = rows[: page.request.limit + 1]

@@ -101,7 +101,7 @@ def test_outdated_answers_are_dropped_for_that_reason() -> None:
 class TestAsking:
     async def ask(self, answer: bytes | Exception, **fields: object) -> Grounding:
         bus = FakeBus()
-        bus.set(subjects.catalog(0, "claims"), answer)
+        bus.set(subjects.catalog(None, "claims"), answer)
         request = wire.validate(RecallRequest, {"cue": "where does Ana work", **fields})
         return await ground(bus, "p", request, [3, 9], time.monotonic() + 1)
 

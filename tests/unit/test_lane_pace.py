@@ -10,6 +10,7 @@ import pytest
 from contracts import subjects, wire
 from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus
 from contracts.ports import Call
+from contracts.shards import WHOLE
 from workers.lane import LaneWorker
 from workers.pace import FRESH_S, LEAST, Pace
 
@@ -67,12 +68,12 @@ class Index:
 async def test_a_lane_refuses_at_once_and_does_not_search() -> None:
     index, clock = Index(), Clock()
     anything: Any = index
-    worker = LaneWorker(Lane.GRAPH, 0, "a", anything, anything, paced(clock, *[5.0] * 20))
+    worker = LaneWorker(Lane.GRAPH, WHOLE, "a", anything, anything, paced(clock, *[5.0] * 20))
     [search] = [one for one in worker.endpoints() if one.name == "search"]
 
     async def ask(remaining_ms: float) -> LaneReply:
         data = wire.encode(LaneQuery(project="p", cue="c", remaining_ms=remaining_ms))
-        call = Call(subjects.lane(Lane.GRAPH, 0, "search"), data, time.monotonic())
+        call = Call(subjects.lane(Lane.GRAPH, WHOLE, "search"), data, time.monotonic())
         return wire.decode_reply(LaneReply, await search.handle(call))
 
     refused = await ask(1000)

@@ -12,6 +12,7 @@ from contracts import wire
 from contracts.errors import ErrorCode, Exhausted
 from contracts.lanes import Lane, LaneQuery, ScoreQuery
 from contracts.ports import Call
+from contracts.shards import WHOLE
 from workers.lane import LaneWorker
 
 
@@ -32,7 +33,7 @@ class Slow:
 async def test_a_search_that_is_out_of_time_says_so(endpoint: int, query: BaseModel) -> None:
     index: Any = Slow()
     log: Any = None
-    worker = LaneWorker(Lane.GRAPH, 0, "a", index, log)
+    worker = LaneWorker(Lane.GRAPH, WHOLE, "a", index, log)
     with pytest.raises(Exhausted) as caught:
         await worker.endpoints()[endpoint].handle(Call("subject", wire.encode(query), time.monotonic()))
     assert caught.value.code is ErrorCode.DEADLINE_EXCEEDED

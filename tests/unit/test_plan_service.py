@@ -16,8 +16,9 @@ from contracts.base import MAX_EDGES
 from contracts.edges import PlanReply, PlanRequest, ReasonReply, ReasonRequest
 from contracts.errors import ErrorCode, InvalidRequest, NotFound, Unavailable
 from contracts.lanes import Lane
-from contracts.memory import Edge, EdgeKind, MemoryRecord, shard_of
+from contracts.memory import Edge, EdgeKind, MemoryRecord
 from contracts.ports import Call, Entry
+from contracts.shards import Shard, all_shards, shard_of
 from tests.world import NOON, PROJECT, SHARDS, World
 
 CAUSED, FOLLOWED, SUPPORTS = EdgeKind.CAUSED, EdgeKind.FOLLOWED_BY, EdgeKind.SUPPORTS
@@ -170,7 +171,7 @@ class TestPlan:
     async def test_a_graph_that_is_away_is_unavailable(self, world: World) -> None:
         await world.remember("a")
         await world.remember("b")
-        del world.bus.handlers[subjects.lane(Lane.GRAPH, shard_of(world.id("a"), SHARDS), "edges")]
+        del world.bus.handlers[subjects.lane(Lane.GRAPH, Shard(shard_of(world.id("a"), SHARDS), SHARDS), "edges")]
         for asked in (plan(world, "a", "b"), reason(world, "a")):
             with pytest.raises(Unavailable) as caught:
                 await asked
@@ -178,7 +179,7 @@ class TestPlan:
 
     async def test_a_semantic_lane_that_is_away_is_unavailable_for_texts_only(self, world: World) -> None:
         await world.remember("a")
-        del world.bus.handlers[subjects.lane(Lane.SEMANTIC, 1, "search")]
+        del world.bus.handlers[subjects.lane(Lane.SEMANTIC, Shard(1, 2), "search")]
         assert (await plan(world, "a", "a")).status == "GoalReached"
         with pytest.raises(Unavailable):
             await plan(world, "a", "b", texts=True)
@@ -191,7 +192,7 @@ class TestPlan:
             await anyio.sleep(30)
             raise AssertionError
 
-        for shard in range(SHARDS):
+        for shard in all_shards(SHARDS):
             world.bus.handlers[subjects.lane(Lane.GRAPH, shard, "edges")] = slow
         with anyio.fail_after(5):
             reply = await plan(world, "a", "b", budget_ms=50)

@@ -18,6 +18,7 @@ from contracts.lanes import Lane, LaneQuery, LaneReply, LaneStatus, ScoreQuery, 
 from contracts.memory import Edge, EdgeKind, Entity, MemoryKind, Tombstone, derive_id
 from contracts.ports import NoReply, NoResponders
 from contracts.query import QueryReply, QueryRequest, SessionState
+from contracts.shards import WHOLE
 from contracts.topics import TopicsFound, TopicsQuery
 from contracts.work import RerankReply, RerankRequest
 from orchestrator.afterwards import Afterwards
@@ -76,12 +77,12 @@ class World(FakeBus):
         self.hops = {derive_id(name): count for name, count in (hops or {}).items()}
         self.whole: list[int] = []
         self.store, self.afterwards = Store(), Afterwards()
-        self.set(subjects.lane(Lane.SEMANTIC, 0, "search"), self._nearest)
-        self.set(subjects.lane(Lane.SEMANTIC, 0, "score"), self._cosines)
-        self.set(subjects.lane(Lane.GRAPH, 0, "search"), self._reached)
-        self.set(subjects.lane(Lane.GRAPH, 0, "score"), self._near)
-        self.set(subjects.catalog(0, "hydrate"), self._hydrate)
-        self.set(subjects.catalog(0, "match"), self._match)
+        self.set(subjects.lane(Lane.SEMANTIC, WHOLE, "search"), self._nearest)
+        self.set(subjects.lane(Lane.SEMANTIC, WHOLE, "score"), self._cosines)
+        self.set(subjects.lane(Lane.GRAPH, WHOLE, "search"), self._reached)
+        self.set(subjects.lane(Lane.GRAPH, WHOLE, "score"), self._near)
+        self.set(subjects.catalog(WHOLE, "hydrate"), self._hydrate)
+        self.set(subjects.catalog(WHOLE, "match"), self._match)
         self.matches: list[str] = []
         self.service = self.another()
 
@@ -257,13 +258,13 @@ class TestGraph:
     async def test_the_nearest_memory_s_names_are_walked_from(self) -> None:
         """From the anchor to what shares a name with it is one hop; the lane counts from the name."""
         world = World({"a": 0.9}, {"x": 0, "y": 1}, a=row("a", entities=(Entity(name="Acme"),)), x=row("x"), y=row("y"))
-        world.set(subjects.lane(Lane.GRAPH, 0, "score"), NoResponders())
+        world.set(subjects.lane(Lane.GRAPH, WHOLE, "score"), NoResponders())
 
         async def only_from_acme(data: bytes) -> bytes:
             query = wire.decode_reply(LaneQuery, data)
             return await world._reached(data) if query.cue == "Acme" else reply([])
 
-        world.set(subjects.lane(Lane.GRAPH, 0, "search"), only_from_acme)
+        world.set(subjects.lane(Lane.GRAPH, WHOLE, "search"), only_from_acme)
         answer = await world.query(traversal_depth=2)
         assert {m.text: m.scores.graph for m in answer.memories} == {"a": 1.0, "x": 0.5, "y": 0.3333}
         said = {memory.text: " | ".join(memory.explain) for memory in answer.memories}
@@ -275,7 +276,7 @@ class TestGraph:
     async def test_a_lane_lost_is_a_degraded_answer(self) -> None:
         for lost in (NoResponders(), NoReply(), b"junk"):
             world = World(THREE, {"b": 0})
-            world.set(subjects.lane(Lane.GRAPH, 0, "search"), lost)
+            world.set(subjects.lane(Lane.GRAPH, WHOLE, "search"), lost)
             answer = await world.query()
             assert answer.degraded
             assert answer.lanes["graph"].status is not LaneStatus.OK
@@ -283,14 +284,14 @@ class TestGraph:
 
     async def test_all_lanes_lost_is_an_error(self) -> None:
         world = World(THREE)
-        world.set(subjects.lane(Lane.SEMANTIC, 0, "search"), NoResponders())
+        world.set(subjects.lane(Lane.SEMANTIC, WHOLE, "search"), NoResponders())
         with pytest.raises(Unavailable) as failed:
             await world.query("short")
         assert failed.value.code is ErrorCode.LANES_LOST
 
     async def test_without_the_catalog_there_is_no_answer(self) -> None:
         world = World(THREE)
-        world.set(subjects.catalog(0, "hydrate"), NoResponders())
+        world.set(subjects.catalog(WHOLE, "hydrate"), NoResponders())
         with pytest.raises(Unavailable):
             await world.query()
 
@@ -316,7 +317,7 @@ class TestFilters:
         made = tuple(Edge(kind=EdgeKind.DERIVED_FROM, target=derive_id(one)) for one in ("p", "gone"))
         world = World({"s": 0.9, "a": 0.5}, s=row("s", kind=MemoryKind.CONSOLIDATED, edges=made), p=row("p"))
         world.cosines[derive_id("p")] = 0.0
-        world.set(subjects.lane(Lane.SEMANTIC, 0, "search"), reply([(derive_id("s"), 0.9), (derive_id("a"), 0.5)]))
+        world.set(subjects.lane(Lane.SEMANTIC, WHOLE, "search"), reply([(derive_id("s"), 0.9), (derive_id("a"), 0.5)]))
         assert texts(await world.query()) == ["a"]
         assert texts(await world.query(computation_tier="high")) == ["a", "p"]
         shown = await world.query(computation_tier="high", filters={"include_summaries": True})

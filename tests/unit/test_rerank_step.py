@@ -12,6 +12,7 @@ from contracts.catalog import Row
 from contracts.lanes import Lane, ScoreQuery, ScoreReply
 from contracts.memory import derive_id
 from contracts.ports import NoReply, NoResponders
+from contracts.shards import WHOLE
 from contracts.work import RerankReply
 from orchestrator import rerank as rerank_module
 from orchestrator.evidence import collect_evidence
@@ -71,7 +72,7 @@ class TestEvidence:
         return LaneVote(1, 1, 1.0, evidence, False, ())
 
     async def collect(self, exhausted: set[tuple[Lane, int]]) -> tuple[dict[str, tuple[float, float]], FakeBus]:
-        subject = subjects.lane(Lane.LEXICAL, 0, "score")
+        subject = subjects.lane(Lane.LEXICAL, WHOLE, "score")
         bus = bus_with(subject, wire.encode(ScoreReply(evidence=(0.4,), confirmed=(False,))))
         pool = [Candidate(A, 1.0, {Lane.LEXICAL: self.vote(0.8)}), Candidate(B, 0.5, {Lane.SEMANTIC: self.vote(0.6)})]
         gathered = Gathered(exhausted=exhausted)
@@ -86,7 +87,7 @@ class TestEvidence:
         assert wire.decode_reply(ScoreQuery, data).ids == (B,)
 
     async def test_a_lane_that_listed_all_it_has_is_not_asked(self) -> None:
-        found, bus = await self.collect({(Lane.LEXICAL, 0)})
+        found, bus = await self.collect({(Lane.LEXICAL, WHOLE)})
         assert found == {A: (0.0, 0.8), B: (0.6, 0.0)}
         assert bus.asked == {}
 

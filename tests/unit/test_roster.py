@@ -7,15 +7,16 @@ import pytest
 from contracts import wire
 from contracts.errors import InvalidRequest
 from contracts.ops import ScaleRequest
+from contracts.shards import WHOLE, Shard
 from infra.discovery import Process, lag
 from infra.pulse import WINDOW_S, Pulse
-from infra.roster import Post, change, posts
+from infra.roster import Post, change, posts, renewal
 from infra.settings import Replicas, load
 
 
 def test_a_role_with_shards_has_its_replicas_of_each() -> None:
-    assert posts("lexical", 2, 2) == [Post("lexical", shard, number) for shard in (0, 1) for number in (0, 1)]
-    assert posts("embed", 2, 2) == [Post("embed", 0, 0), Post("embed", 0, 1)]
+    assert posts("lexical", 2, 2) == [Post("lexical", Shard(shard, 2), number) for shard in (0, 1) for number in (0, 1)]
+    assert posts("embed", 2, 2) == [Post("embed", WHOLE, 0), Post("embed", WHOLE, 1)]
 
 
 def test_the_first_replica_keeps_its_name() -> None:
@@ -24,8 +25,14 @@ def test_the_first_replica_keeps_its_name() -> None:
 
 def test_more_and_fewer() -> None:
     one, two = posts("semantic", 2, 1), posts("semantic", 2, 2)
-    assert change(one, (), "semantic", 2, 2) == ((Post("semantic", 0, 1), Post("semantic", 1, 1)), ())
-    assert change(two, (), "semantic", 2, 1) == ((), (Post("semantic", 0, 1), Post("semantic", 1, 1)))
+    assert change(one, (), "semantic", 2, 2) == (
+        (Post("semantic", Shard(0, 2), 1), Post("semantic", Shard(1, 2), 1)),
+        (),
+    )
+    assert change(two, (), "semantic", 2, 1) == (
+        (),
+        (Post("semantic", Shard(0, 2), 1), Post("semantic", Shard(1, 2), 1)),
+    )
     assert change(two, (), "semantic", 2, 2) == ((), ())
 
 
@@ -35,11 +42,19 @@ def test_other_roles_are_left_alone() -> None:
 
 
 def test_a_post_that_is_being_left_is_not_filled_again() -> None:
-    leaving = {Post("semantic", 0, 1)}
+    leaving = {Post("semantic", WHOLE, 1)}
     assert change(posts("semantic", 1, 1), leaving, "semantic", 1, 3).start == (
-        Post("semantic", 0, 2),
-        Post("semantic", 0, 3),
+        Post("semantic", WHOLE, 2),
+        Post("semantic", WHOLE, 3),
     )
+
+
+def test_a_next_generation_takes_posts_that_are_free() -> None:
+    first = posts("encode", 1, 2)
+    second = renewal(first)
+    assert [post.number for post in second] == [2, 3]
+    assert [post.number for post in renewal(second)] == [0, 1]
+    assert renewal([]) == []
 
 
 @pytest.mark.parametrize(
@@ -78,13 +93,13 @@ def test_a_pulse_is_of_the_last_seconds() -> None:
 @pytest.mark.parametrize(
     ("role", "facts", "behind"),
     [
-        ("semantic", {"shard": 1, "position": 5}, 2),
-        ("semantic", {"shard": 1, "position": 8}, 0),
-        ("catalog", {"shard": 1, "position": 5}, 4),
+        ("semantic", {"shard": "1of2", "position": 5}, 2),
+        ("semantic", {"shard": "1of2", "position": 8}, 0),
+        ("catalog", {"shard": "1of2", "position": 5}, 4),
         ("embed", {}, None),
     ],
 )
 def test_a_lane_is_behind_its_shard_and_a_catalog_behind_all(
-    role: str, facts: dict[str, int], behind: int | None
+    role: str, facts: dict[str, object], behind: int | None
 ) -> None:
-    assert lag(Process(role, "id", facts, 0, 0), {None: 9, 1: 7}) == behind
+    assert lag(Process(role, "id", facts, 0, 0), {WHOLE: 9, Shard(1, 2): 7}) == behind

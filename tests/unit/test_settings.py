@@ -50,10 +50,10 @@ def test_environment_over_toml_field_by_field(tmp_path: Path) -> None:
 
 
 def test_config_from_the_environment(tmp_path: Path) -> None:
-    path = write(tmp_path, "shard = 3\n")
+    path = write(tmp_path, "shard = 3\n[log]\nshards = 8\n")
     assert load(None, {"MEMLANE_CONFIG": str(path)}).shard == 3
     (tmp_path / "other").mkdir()
-    other = write(tmp_path / "other", "shard = 5\n")
+    other = write(tmp_path / "other", "shard = 5\n[log]\nshards = 8\n")
     assert load(other, {"MEMLANE_CONFIG": str(path)}).shard == 5
 
 
@@ -81,6 +81,8 @@ def test_variables_read_elsewhere_are_no_settings() -> None:
     [
         ({"MEMLANE_LOG__SHARDS": "many"}, "log.shards"),
         ({"MEMLANE_LOG__SHARDS": "0"}, "log.shards"),
+        ({"MEMLANE_LOG__SHARDS": "3"}, "log.shards"),
+        ({"MEMLANE_SHARD": "2", "MEMLANE_LOG__SHARDS": "2"}, "shard"),
         ({"MEMLANE_LOG__REPLICAS": "6"}, "log.replicas"),
         ({"MEMLANE_LEXICAL__ENGINE": "lucene"}, "lexical.engine"),
         ({"MEMLANE_EMBED__BACTH": "3"}, "embed.bacth"),
@@ -118,8 +120,10 @@ def test_secrets_do_not_show(tmp_path: Path) -> None:
 
 
 def test_frozen_and_folder() -> None:
-    settings = load(None, {"MEMLANE_DATA": "/d", "MEMLANE_SHARD": "2", "MEMLANE_REPLICA": "b"})
-    assert settings.folder("semantic") == Path("/d/semantic-2-b")
+    settings = load(
+        None, {"MEMLANE_DATA": "/d", "MEMLANE_SHARD": "2", "MEMLANE_LOG__SHARDS": "4", "MEMLANE_REPLICA": "b"}
+    )
+    assert settings.folder("semantic") == Path("/d/semantic-2of4-b")
     with pytest.raises(ValidationError):
         settings.replica = "c"  # type: ignore[misc]
 

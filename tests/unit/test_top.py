@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from contracts.shards import WHOLE, Shard
 from infra.discovery import Process
 from infra.top import NEEDED, Frame, render
 
@@ -16,7 +17,7 @@ def process(role: str, **facts: Any) -> Process:
 
 
 def frame(*processes: Process, at: float = 100.0, end: int = 50, connected: bool = True) -> Frame:
-    return Frame(at, "nats://here:1", connected, processes, {None: end, 0: end - 8, 1: end})
+    return Frame(at, "nats://here:1", connected, processes, {WHOLE: end, Shard(0, 2): end - 8, Shard(1, 2): end})
 
 
 def text(shown: Frame, before: Frame | None = None) -> list[str]:
@@ -34,15 +35,15 @@ def row(lines: list[str], role: str) -> list[str]:
 def test_lag_is_behind_what_a_process_follows() -> None:
     lines = text(
         frame(
-            process("semantic", shard=0, position=40, per_s=3.0, median_ms=1.5, overloaded=2),
-            process("graph", shard=1, position=50, per_s=1.5),
-            process("catalog", shard=0, position=50, per_s=0.0),
+            process("semantic", shard="0of2", position=40, per_s=3.0, median_ms=1.5, overloaded=2),
+            process("graph", shard="1of2", position=50, per_s=1.5),
+            process("catalog", shard="0of2", position=50, per_s=0.0),
             process("embed", waiting=7, per_s=0.0),
         )
     )
     assert "…" not in "".join(lines)
-    assert row(lines, "semantic") == ["semantic", "0", "a", "40", "2", "3.0", "█" * 4, "1.5", "0", "2"]
-    assert row(lines, "graph") == ["graph", "1", "a", "50", "0", "1.5", "█" * 2, "0", "0"]
+    assert row(lines, "semantic") == ["semantic", "0of2", "a", "40", "2", "3.0", "█" * 4, "1.5", "0", "2"]
+    assert row(lines, "graph") == ["graph", "1of2", "a", "50", "0", "1.5", "█" * 2, "0", "0"]
     assert row(lines, "catalog")[4] == "0"  # of the whole log, not of its shard
     assert row(lines, "embed") == ["embed", "a", "0.0", "0", "7", "0"]
 
@@ -70,13 +71,13 @@ def test_a_server_that_is_away_is_no_missing_role() -> None:
 
 
 def test_as_values() -> None:
-    shown = frame(process("semantic", shard=0, position=40)).as_dict(None)
+    shown = frame(process("semantic", shard="0of2", position=40)).as_dict(None)
     assert (shown["log_end"], shown["written_per_s"]) == (50, None)
     assert shown["processes"] == [
         {
             "role": "semantic",
             "id": "id",
-            "facts": {"replica": "a", "shard": 0, "position": 40},
+            "facts": {"replica": "a", "shard": "0of2", "position": 40},
             "requests": 10,
             "errors": 0,
             "lag": 2,

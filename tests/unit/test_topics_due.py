@@ -24,7 +24,7 @@ def at(angle: float) -> str:
 
 def record(name: str, angle: float = 0.0, **fields: Any) -> MemoryRecord:
     return MemoryRecord(**{
-        "id": derive_id(name), "project": "p", "shard": 0, "text": f"login {name}", "created_at": NOW, "changed_at": NOW,
+        "id": derive_id(name), "project": "p", "text": f"login {name}", "created_at": NOW, "changed_at": NOW,
         "vector": at(angle),
     } | fields)  # fmt: skip
 

@@ -13,6 +13,7 @@ from contracts.lanes import Lane, LaneReply
 from contracts.memory import MemoryKind, derive_id
 from contracts.ports import NoResponders
 from contracts.recall import RecallReply, RecallRequest
+from contracts.shards import WHOLE
 from orchestrator.catalog import Catalog
 from orchestrator.look_up import WINDOW
 from orchestrator.profiles import PROFILES
@@ -39,7 +40,7 @@ class CatalogBus(FakeBus):
         self.semantic, self.looked_at = semantic, 0
 
     async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
-        if subject != subjects.catalog(0, "hydrate"):
+        if subject != subjects.catalog(WHOLE, "hydrate"):
             return await super().request(subject, data, timeout_s)
         request = wire.decode_reply(HydrateRequest, data)
         self.looked_at += len(request.ids) if request.lean else 0
@@ -70,8 +71,8 @@ async def recall(evidence: list[float], semantic: set[str], **fields: object) ->
         confirmed=(False,) * count,
     )
     for away in (Lane.SEMANTIC, Lane.GRAPH):
-        bus.set(subjects.lane(away, 0, "search"), NoResponders())
-    bus.set(subjects.lane(Lane.LEXICAL, 0, "search"), wire.encode(reply))
+        bus.set(subjects.lane(away, WHOLE, "search"), NoResponders())
+    bus.set(subjects.lane(Lane.LEXICAL, WHOLE, "search"), wire.encode(reply))
     service = RecallService(bus, Catalog(bus, 1), Ready(), None, PROFILES["minilm"], 50)  # type: ignore[arg-type]
     request = wire.validate(RecallRequest, {"cue": "list all of them", **fields})
     return await service.recall("p", request, time.monotonic()), bus

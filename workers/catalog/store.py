@@ -14,6 +14,7 @@ from contracts.catalog import Claim, ClaimsRequest, ListRequest, MatchRequest, M
 from contracts.memory import MemoryKind, MemoryRecord
 from contracts.names import normalise
 from contracts.ports import Entry
+from contracts.shards import Shard
 from contracts.stores import Told
 from workers.catalog.claims import When, claims_asked
 from workers.catalog.database import open_database
@@ -29,7 +30,7 @@ class CatalogStore:
     """The memories of one shard, and what all shards' memories say of them: a memory may be superseded by one of
     another shard. Safe for use from several threads: one connection under a lock, write-ahead logged."""
 
-    def __init__(self, path: Path, shard: int) -> None:
+    def __init__(self, path: Path, shard: Shard) -> None:
         self._shard = shard
         path.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
@@ -51,9 +52,9 @@ class CatalogStore:
         self.position, self.live = entries[-1][0], live
 
     def apply_uses(self, told: Sequence[Told]) -> None:
-        """Count uses; those at or below `uses_position` were counted before."""
+        """Count uses of this shard's memories; those at or below `uses_position` were counted before."""
         with self._lock, self._db:
-            apply_uses(self._db, told)
+            apply_uses(self._db, told, self._shard)
 
     @property
     def uses_position(self) -> Position:
@@ -151,7 +152,7 @@ class CatalogStore:
     def _apply(self, position: Position, record: MemoryRecord) -> int:
         """Returns by how many this shard's live memories became more: 1, 0 or -1."""
         db, key, more = self._db, (record.project, record.id), 0
-        if record.shard == self._shard:
+        if self._shard.holds(record.id):
             row = db.execute("SELECT live FROM memory WHERE project = ? AND id = ?", key).fetchone()
             more = record.live - (row[0] if row else 0)
             doc = orjson.dumps(record.model_dump(mode="json", include=_ROW_FIELDS, by_alias=True))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from contracts.base import MemoryId, epoch_ms
+from contracts.shards import Shard
 from contracts.stores import Told
 
 DAY_MS = 86_400_000
@@ -15,9 +16,9 @@ DAY_MS = 86_400_000
 KEPT_DAYS, RECENT_DAYS = 180, 14
 
 
-def apply_uses(db: sqlite3.Connection, told: Sequence[Told]) -> None:
-    """Add uses that come after the position stored, and store the new one; within the caller's transaction. Uses that
-    come again change nothing."""
+def apply_uses(db: sqlite3.Connection, told: Sequence[Told], shard: Shard) -> None:
+    """Add uses of a shard's memories that come after the position stored, and store the new one; within the caller's
+    transaction. Uses that come again change nothing."""
     applied = uses_position(db)
     fresh = [one for one in told if one.position > applied]
     if not fresh:
@@ -26,7 +27,9 @@ def apply_uses(db: sqlite3.Connection, told: Sequence[Told]) -> None:
     for one in fresh:
         at = epoch_ms(one.use.at)
         last = at if one.use.count > 0 else None
-        rows += [(one.project, memory, at // DAY_MS, one.use.count, last) for memory in one.use.ids]
+        rows += [
+            (one.project, memory, at // DAY_MS, one.use.count, last) for memory in one.use.ids if shard.holds(memory)
+        ]
     db.executemany(
         "INSERT INTO used VALUES (?, ?, ?, ?, ?) ON CONFLICT (project, memory, day) DO UPDATE SET"
         " count = count + excluded.count, last = max(coalesce(last, 0), coalesce(excluded.last, last, 0))",

@@ -29,6 +29,7 @@ from contracts.catalog import (
 from contracts.errors import ErrorCode, Unavailable
 from contracts.memory import MemoryKind
 from contracts.ports import Call, Endpoint, Entry, Log
+from contracts.shards import WHOLE, Shard
 from contracts.stores import Uses
 from workers.catalog.store import CatalogStore
 from workers.lane import Progress, follow
@@ -61,7 +62,7 @@ class _Applied:
 class CatalogWorker:
     name = "catalog"
 
-    def __init__(self, shard: int, replica: str, store: CatalogStore, log: Log, uses: Uses | None = None) -> None:
+    def __init__(self, shard: Shard, replica: str, store: CatalogStore, log: Log, uses: Uses | None = None) -> None:
         self._shard, self._store, self._log, self._uses = shard, store, log, uses
         self._durable = subjects.durable("catalog", shard, replica)
         self._uses_durable = subjects.durable("catalog-uses", shard, replica)
@@ -69,33 +70,34 @@ class CatalogWorker:
 
     def endpoints(self) -> Sequence[Endpoint]:
         queue = f"catalog-{self._shard}"
-        handlers = {
+        own = {
             "hydrate": self._hydrate,
-            "claims": self._claims,
-            "names": self._names,
             "list": self._list,
             "neighbours": self._neighbours,
-            "beside": self._beside,
             "overdue": self._overdue,
             "match": self._match,
         }
-        return [Endpoint(op, subjects.catalog(self._shard, op), queue, handle) for op, handle in handlers.items()]
+        of_all = {"claims": self._claims, "names": self._names, "beside": self._beside}
+        return [
+            *(Endpoint(op, subjects.catalog(self._shard, op), queue, handle) for op, handle in own.items()),
+            *(Endpoint(op, subjects.catalog(None, op), "catalog", handle) for op, handle in of_all.items()),
+        ]
 
     def stats(self) -> dict[str, object]:
-        return {"shard": self._shard, "position": self._progress.position, "memories": self._store.live}
+        return {"shard": str(self._shard), "position": self._progress.position, "memories": self._store.live}
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:
             async with anyio.create_task_group() as tasks:
                 if self._uses is not None:
                     tasks.start_soon(self._follow_uses, self._uses)
-                await follow(self._log, self._durable, None, _Applied(self._store), self._progress, ready)
+                await follow(self._log, self._durable, WHOLE, _Applied(self._store), self._progress, ready)
         finally:
             self._store.close()
 
     async def _follow_uses(self, uses: Uses) -> None:
         """Beside the log, and no condition of being ready: a count that is late only shifts two signals a little."""
-        async for batch in uses.follow(self._uses_durable, self._shard, self._store.uses_position):
+        async for batch in uses.follow(self._uses_durable, self._store.uses_position):
             await anyio.to_thread.run_sync(self._store.apply_uses, batch.told)
             await batch.ack()
 

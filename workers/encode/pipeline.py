@@ -14,7 +14,7 @@ from contracts.base import now
 from contracts.catalog import NamesReply, NamesRequest
 from contracts.encode import EncodeRequest
 from contracts.errors import ErrorCode, InvalidRequest, MemlaneError, Unavailable
-from contracts.memory import Entity, MemoryRecord, Statement, shard_of
+from contracts.memory import Entity, MemoryRecord, Statement
 from contracts.names import normalise, spans
 from contracts.ports import Bus, BusFault
 from contracts.work import EmbedReply, EmbedRequest
@@ -44,8 +44,8 @@ class EncodePipeline:
     """Builds records. Needs the embed role; does without the catalog's known names when it is away, as extraction
     never fails an encode."""
 
-    def __init__(self, bus: Bus, extractor: Extractor, vocabularies: Vocabularies, shards: int) -> None:
-        self._bus, self._extractor, self._vocabularies, self.shards = bus, extractor, vocabularies, shards
+    def __init__(self, bus: Bus, extractor: Extractor, vocabularies: Vocabularies) -> None:
+        self._bus, self._extractor, self._vocabularies = bus, extractor, vocabularies
 
     async def build(self, drafts: Sequence[Draft], deadline: float) -> list[MemoryRecord]:
         """One record a draft, in order. Raises Unavailable when the texts could not be embedded by the deadline, and
@@ -65,7 +65,7 @@ class EncodePipeline:
         records = []
         for draft, (entities, statements), vector in zip(drafts, understood, embedded.vectors, strict=False):
             packed = caller_vector(draft.request.vector, embedded.dimension) or vector
-            record = _record(draft, self.shards).model_copy(
+            record = _record(draft).model_copy(
                 update={
                     "entities": entities,
                     "statements": statements,
@@ -109,7 +109,7 @@ class EncodePipeline:
         names = tuple(spans(draft.request.text)[:MOST_SPANS])
         request = NamesRequest(project=draft.project, names=names)
         try:
-            reply = await self._bus.request(subjects.catalog(0, "names"), wire.encode(request), 0.5)
+            reply = await self._bus.request(subjects.catalog(None, "names"), wire.encode(request), 0.5)
             return wire.decode_reply(NamesReply, reply).known
         except (BusFault, MemlaneError, ValueError):
             return {}
@@ -143,7 +143,7 @@ def _parts(texts: Sequence[str]) -> list[tuple[str, ...]]:
     return [*parts, tuple(part)] if part else parts
 
 
-def _record(draft: Draft, shards: int) -> MemoryRecord:
+def _record(draft: Draft) -> MemoryRecord:
     request, at = draft.request, now()
     key = memory_id(draft.project, request)
     if key in request.supersedes or any(edge.target == key for edge in request.edges):
@@ -151,7 +151,6 @@ def _record(draft: Draft, shards: int) -> MemoryRecord:
     return MemoryRecord(
         id=key,
         project=draft.project,
-        shard=shard_of(key, shards),
         text=request.text,
         kind=request.kind,
         created_at=at,

@@ -13,6 +13,7 @@ from contracts.catalog import OverdueReply, OverdueRequest
 from contracts.encode import GRACE_S, ForgetRequest
 from contracts.errors import MemlaneError
 from contracts.ports import Bus, BusFault
+from contracts.shards import Shard, all_shards
 from workers.encode.writer import MemoryWriter
 
 logger = structlog.get_logger()
@@ -31,13 +32,13 @@ class Reclaimer:
         """Sweep for ever. A shard whose catalog is away is swept the next time."""
         while True:
             await anyio.sleep(self._every_s)
-            for shard in range(self._shards):
+            for shard in all_shards(self._shards):
                 try:
                     await self._sweep(shard)
                 except (BusFault, MemlaneError) as error:
-                    logger.warning("could not reclaim", action="reclaim_failed", shard=shard, error=str(error))
+                    logger.warning("could not reclaim", action="reclaim_failed", shard=str(shard), error=str(error))
 
-    async def _sweep(self, shard: int) -> None:
+    async def _sweep(self, shard: Shard) -> None:
         request = OverdueRequest(before=now() - timedelta(seconds=GRACE_S))
         data = await self._bus.request(subjects.catalog(shard, "overdue"), wire.encode(request), ASK_TIMEOUT_S)
         for project, memory_id in wire.decode_reply(OverdueReply, data).overdue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contracts import wire
 from contracts.base import now
-from contracts.memory import Edge, EdgeKind, MemoryKind, MemoryRecord, shard_of
+from contracts.memory import Edge, EdgeKind, MemoryKind, MemoryRecord
 from contracts.ports import Call
 from contracts.topics import SummariseRequest, summary_id
 from contracts.work import EmbedReply
@@ -24,17 +24,16 @@ class Summaries:
         log does not acknowledge; a retry is safe."""
         request = wire.decode_reply(SummariseRequest, call.data)
         embedded = await self._pipeline.embed([request.text], call.arrived + request.remaining_ms / 1000)
-        return wire.encode(await self._writer.store(summary_record(request, embedded, self._pipeline.shards)))
+        return wire.encode(await self._writer.store(summary_record(request, embedded)))
 
 
-def summary_record(request: SummariseRequest, embedded: EmbedReply, shards: int) -> MemoryRecord:
+def summary_record(request: SummariseRequest, embedded: EmbedReply) -> MemoryRecord:
     """A memory of kind Consolidated, DERIVED_FROM its parents. It holds no names and no statements: those of its
     parents count for themselves, and must not count twice."""
     at, key = now(), summary_id(request.project, request.topic)
     return MemoryRecord(
         id=key,
         project=request.project,
-        shard=shard_of(key, shards),
         text=request.text,
         kind=MemoryKind.CONSOLIDATED,
         created_at=at,

@@ -164,7 +164,6 @@ def tombstoned(present: MemoryRecord, request: ForgetRequest) -> MemoryRecord:
     return MemoryRecord(
         id=present.id,
         project=present.project,
-        shard=present.shard,
         version=present.version + 1,
         text="",
         kind=present.kind,

@@ -1,6 +1,6 @@
 """The one set of Cypher texts, valid in Neo4j 5 (from 5.23) and in ArcadeDB. Values come as parameters only.
 
-(:Memory {key, project, id, shard, at, live, forms, form_of, begins, ends})
+(:Memory {key, project, id, slot, at, live, forms, form_of, begins, ends})   slot: its shard among the most there may be
 (:Entity {key, project, name, type, mentions, recent})   recent: the newest mentions, as ``at|memory id``
 (:Name {key})-[:NAMES {uses}]->(:Entity)                 further names; uses counts the memories that assert it
 (:Memory)-[:MENTIONS]->(:Entity)
@@ -19,12 +19,12 @@ SCHEMA = (
     "CREATE CONSTRAINT entity_key IF NOT EXISTS FOR (e:Entity) REQUIRE e.key IS UNIQUE",
     "CREATE CONSTRAINT name_key IF NOT EXISTS FOR (n:Name) REQUIRE n.key IS UNIQUE",
     "CREATE CONSTRAINT position_key IF NOT EXISTS FOR (p:Position) REQUIRE p.key IS UNIQUE",
-    "CREATE INDEX memory_shard IF NOT EXISTS FOR (m:Memory) ON (m.shard)",
+    "CREATE INDEX memory_slot IF NOT EXISTS FOR (m:Memory) ON (m.slot)",
 )
 
 # --- positions
 
-POSITION = "MATCH (p:Position {key: $key}) RETURN p.applied AS applied"
+POSITIONS = "MATCH (p:Position) RETURN p.key AS key, p.applied AS applied"
 
 #: The SET comes before anything is read, so that two writers of one shard queue up, or one of them must retry.
 HOLD_POSITION = """
@@ -33,11 +33,11 @@ SET p.touched = $to
 RETURN p.applied AS applied"""
 
 MOVE_POSITION = "MATCH (p:Position {key: $key}) SET p.applied = $to"
-DROP_POSITION = "MATCH (p:Position {key: $key}) DELETE p"
+RESET_POSITION = "MERGE (p:Position {key: $key}) SET p.applied = 0"
 
 # --- writing
 
-OF_SHARD = "MATCH (m:Memory {shard: $shard}) RETURN m.key AS key LIMIT $most"
+OF_SHARD = "MATCH (m:Memory) WHERE m.slot IN $slots RETURN m.key AS key LIMIT $most"
 
 ASSERTED = """
 UNWIND $rows AS key
@@ -107,7 +107,7 @@ DROP_ENTITIES = "UNWIND $rows AS key MATCH (e:Entity {key: key}) WHERE e.mention
 BURY = """
 UNWIND $rows AS key
 MATCH (m:Memory {key: key})
-SET m.live = false, m.shard = null, m.at = null, m.forms = null, m.form_of = null, m.begins = null, m.ends = null"""
+SET m.live = false, m.slot = null, m.at = null, m.forms = null, m.form_of = null, m.begins = null, m.ends = null"""
 DROP_PLACEHOLDERS = """
 UNWIND $rows AS key
 MATCH (m:Memory {key: key}) WHERE m.live = false AND NOT EXISTS { (:Memory)-[:EDGE]->(m) }
@@ -191,7 +191,7 @@ SCORE = " UNION ALL ".join((LINKS, _MENTIONED, _BESIDE))
 #: Edges of given memories that memories of one shard assert. The heaviest first, as a hub may have thousands.
 EDGES_OUT = """
 UNWIND $keys AS key
-MATCH (m:Memory {key: key}) WHERE m.shard = $shard
+MATCH (m:Memory {key: key}) WHERE m.slot % $of = $number
 CALL (m) {
   MATCH (m)-[x:EDGE]->(t:Memory) WHERE x.kind IN $kinds
   RETURN x, t ORDER BY abs(x.weight) DESC, x.kind, t.id LIMIT $most
@@ -201,7 +201,7 @@ EDGES_IN = """
 UNWIND $keys AS key
 MATCH (m:Memory {key: key})
 CALL (m) {
-  MATCH (s:Memory)-[x:EDGE]->(m) WHERE s.shard = $shard AND x.kind IN $kinds
+  MATCH (s:Memory)-[x:EDGE]->(m) WHERE s.slot % $of = $number AND x.kind IN $kinds
   RETURN x, s ORDER BY abs(x.weight) DESC, x.kind, s.id LIMIT $most
 }
 RETURN key, s.id AS source, x.kind AS kind, m.id AS target, x.weight AS weight"""

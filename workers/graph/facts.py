@@ -52,7 +52,6 @@ class Facts:
     key: str
     project: str
     id: MemoryId
-    shard: int
     at: int
     entities: dict[str, tuple[str, str]]
     links: tuple[Link, ...]
@@ -109,7 +108,6 @@ def facts_of(record: MemoryRecord) -> Facts:
         key=key_of(record.project, record.id),
         project=record.project,
         id=record.id,
-        shard=record.shard,
         at=epoch_ms(record.event_time),  # an integer, as one of the two stores loses the zone of a datetime
         entities=found.entities,
         links=tuple(found.links.values()),

@@ -11,6 +11,7 @@ from neo4j import AsyncManagedTransaction
 from contracts.base import Position
 from contracts.lanes import EdgesQuery, EdgesReply, LaneQuery, LaneReply, ScoreQuery, ScoreReply
 from contracts.ports import Entry
+from contracts.shards import Shard
 from workers.graph import cypher, ranking, rows, store
 from workers.graph.bolt import PATIENCE_S, Bolt, rows_of
 from workers.graph.facts import key_of
@@ -25,13 +26,13 @@ class GraphIndex:
     the whole database, within the query's project.
     """
 
-    def __init__(self, bolt: Bolt, shard: int) -> None:
+    def __init__(self, bolt: Bolt, shard: Shard) -> None:
         self._bolt, self._shard = bolt, shard
         self._position: Position = 0
         self._turn = anyio.Lock()  # entries are applied in the order in which they were handed over
 
     @classmethod
-    async def open(cls, uri: str, user: str, password: str, database: str, shard: int, wipe: bool = False) -> Self:
+    async def open(cls, uri: str, user: str, password: str, database: str, shard: Shard, wipe: bool = False) -> Self:
         """Connect, make the schema, and read the shard's position; with `wipe`, first remove all of the shard.
 
         Raises what the driver raises when the server is away or refuses the password.
@@ -90,7 +91,8 @@ class GraphIndex:
                 limit_s,
                 keys=[key_of(query.project, memory) for memory in dict.fromkeys(query.ids)],
                 kinds=[str(kind) for kind in query.kinds],
-                shard=self._shard,
+                number=self._shard.number,
+                of=self._shard.of,
                 most=query.most + 1,
             )
         return rows.edges_of(found, query.most).model_copy(update={"position": self._position})
@@ -123,8 +125,8 @@ class GraphIndex:
             await self._bolt.write(lambda tx, text=statement: rows_of(tx, text))  # type: ignore[misc]
         while wipe and await self._bolt.write(self._wipe_some):
             pass
-        found = await self._bolt.read(cypher.POSITION, PATIENCE_S, key=store.position_key(self._shard))
-        self._position = found[0]["applied"] if found else 0
+        found = await self._bolt.read(cypher.POSITIONS, PATIENCE_S)
+        self._position = store.position_of(self._shard, {row["key"]: row["applied"] for row in found})
 
     async def _wipe_some(self, tx: AsyncManagedTransaction) -> bool:
         return await store.wipe_some(tx, self._shard)

@@ -8,6 +8,7 @@ from typing import Any
 from contracts.base import MemoryId, Position
 from contracts.lanes import EdgesQuery, EdgesReply, LaneQuery, LaneReply, ScoreQuery, ScoreReply
 from contracts.ports import Entry
+from contracts.shards import Shard
 from workers.graph import ranking, rows
 from workers.graph.facts import Facts, Link, facts_of, key_of
 from workers.graph.ranking import (
@@ -22,6 +23,7 @@ from workers.graph.ranking import (
     Step,
     Walk,
 )
+from workers.graph.store import position_key, position_of
 
 Pair = tuple[Facts, Link]
 
@@ -31,7 +33,7 @@ class ReferenceGraph:
 
     def __init__(self) -> None:
         self.facts: dict[str, Facts] = {}
-        self.positions: dict[int, Position] = {}
+        self.positions: dict[Shard, Position] = {}
 
     def mentioning(self, entity: str) -> list[Facts]:
         """Newest first."""
@@ -67,17 +69,17 @@ class ReferenceGraph:
 class ReferenceIndex:
     """A LaneIndex of one shard that lasts as long as its graph."""
 
-    def __init__(self, graph: ReferenceGraph, shard: int, wipe: bool = False) -> None:
+    def __init__(self, graph: ReferenceGraph, shard: Shard, wipe: bool = False) -> None:
         self._graph, self._shard = graph, shard
         if wipe:
-            self._graph.positions.pop(shard, None)
-            kept = {key: facts for key, facts in graph.facts.items() if facts.shard != shard}
+            self._graph.positions[shard] = 0
+            kept = {key: facts for key, facts in graph.facts.items() if not shard.holds(facts.id)}
             graph.facts.clear()
             graph.facts.update(kept)
 
     @property
     def position(self) -> Position:
-        return self._graph.positions.get(self._shard, 0)
+        return position_of(self._shard, {position_key(one): at for one, at in self._graph.positions.items()})
 
     async def apply(self, entries: Sequence[Entry]) -> None:
         for position, record in entries:
@@ -113,7 +115,7 @@ class ReferenceIndex:
                 {"key": key, "source": facts.id, "kind": arrow.kind, "target": arrow.target, "weight": arrow.weight}
                 for facts in self._graph.facts.values()
                 for arrow in facts.arrows
-                if facts.shard == self._shard and facts.project == query.project and arrow.kind in query.kinds
+                if self._shard.holds(facts.id) and facts.project == query.project and arrow.kind in query.kinds
                 if key == (facts.key if query.direction == "out" else key_of(facts.project, arrow.target))
             ]
             held.sort(key=lambda row: (-abs(row["weight"]), row["kind"], row["source"], row["target"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from neo4j import AsyncManagedTransaction
 from contracts.base import MemoryId, Position
 from contracts.memory import MemoryRecord
 from contracts.ports import Entry
+from contracts.shards import Shard, shard_named, slot_of_id
 from workers.graph import cypher
 from workers.graph.bolt import Row, rows_of
 from workers.graph.facts import Facts, facts_of, key_of
@@ -22,9 +23,26 @@ ROWS = 1000  #: rows sent to the store in one statement
 KEPT = 2 * SOURCES  #: newest mentions kept at an entity, so that forgetting some leaves enough
 
 
-def position_key(shard: int) -> str:
+_PREFIX = "graph/"
+
+
+def position_key(shard: Shard) -> str:
     """Replicas of a shard that share a database share the position: what one has applied, all have."""
-    return f"graph/{shard}"
+    return f"{_PREFIX}{shard}"
+
+
+def position_of(shard: Shard, applied: Mapping[str, Position]) -> Position:
+    """The position of a shard, given those of all by key. A shard that has none yet begins where the shards of another
+    number of them that hold its memories have all come to: what they have applied is there already."""
+    if (own := applied.get(position_key(shard))) is not None:
+        return own
+    known = {one: at for key, at in applied.items() if (one := shard_named(key.removeprefix(_PREFIX)))}
+    reached = [0]
+    for of in {one.of for one in known}:
+        step = min(of, shard.of)
+        over = [Shard(number, of) for number in range(shard.number % step, of, step)]
+        reached.append(min(known.get(one, 0) for one in over))
+    return max(reached)
 
 
 @dataclass(slots=True)
@@ -58,7 +76,7 @@ def _chunks(rows: list[Any]) -> Iterator[list[Any]]:
         yield rows[start : start + ROWS]
 
 
-async def apply_entries(tx: AsyncManagedTransaction, shard: int, entries: Sequence[Entry]) -> Position:
+async def apply_entries(tx: AsyncManagedTransaction, shard: Shard, entries: Sequence[Entry]) -> Position:
     """Apply entries above the stored position and move it, in the given transaction. Returns the position then."""
     to = entries[-1][0]
     key = position_key(shard)
@@ -77,13 +95,13 @@ async def apply_entries(tx: AsyncManagedTransaction, shard: int, entries: Sequen
     return to
 
 
-async def wipe_some(tx: AsyncManagedTransaction, shard: int) -> bool:
-    """Remove some of a shard's memories; once there are none, its position. Says whether to go on."""
-    found = await rows_of(tx, cypher.OF_SHARD, shard=shard, most=WIPED)
+async def wipe_some(tx: AsyncManagedTransaction, shard: Shard) -> bool:
+    """Remove some of a shard's memories; once there are none, its position is 0. Says whether to go on."""
+    found = await rows_of(tx, cypher.OF_SHARD, slots=shard.slots, most=WIPED)
     if found:
         await Replacement(tx, 0, [row["key"] for row in found], []).run()
     else:
-        await rows_of(tx, cypher.DROP_POSITION, key=position_key(shard))
+        await rows_of(tx, cypher.RESET_POSITION, key=position_key(shard))
     return bool(found)
 
 
@@ -199,7 +217,7 @@ def _memory_row(facts: Facts) -> Row:
         "key": facts.key,
         "project": facts.project,
         "id": facts.id,
-        "shard": facts.shard,
+        "slot": slot_of_id(facts.id),
         "at": facts.at,
         "live": True,
         "forms": [form for form, _ in facts.aliases],

@@ -10,6 +10,7 @@ from contracts import subjects, wire
 from contracts.errors import ErrorCode, Exhausted, Unavailable
 from contracts.lanes import EdgesQuery, EdgesReply, Lane
 from contracts.ports import Call, Endpoint, Log
+from contracts.shards import Shard
 from workers.lane import LaneIndex, LaneWorker
 from workers.pace import LEAST_TIME_S
 
@@ -21,7 +22,7 @@ class EdgeIndex(LaneIndex, Protocol):
 
 
 class GraphWorker(LaneWorker):
-    def __init__(self, shard: int, replica: str, index: EdgeIndex, log: Log) -> None:
+    def __init__(self, shard: Shard, replica: str, index: EdgeIndex, log: Log) -> None:
         super().__init__(Lane.GRAPH, shard, replica, index, log)
         self._edge_index = index
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from contracts import subjects, wire
 from contracts.lanes import Lane, LaneStatus, TermsQuery, TermsReply
 from contracts.ports import Call, Endpoint, Log
+from contracts.shards import Shard
 from workers.lane import LaneIndex, LaneWorker
 
 
@@ -19,7 +20,7 @@ class TermIndex(LaneIndex, Protocol):
 
 
 class LexicalWorker(LaneWorker):
-    def __init__(self, shard: int, replica: str, index: TermIndex, log: Log) -> None:
+    def __init__(self, shard: Shard, replica: str, index: TermIndex, log: Log) -> None:
         super().__init__(Lane.LEXICAL, shard, replica, index, log)
         self._term_index = index
 

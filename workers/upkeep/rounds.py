@@ -14,8 +14,9 @@ from contracts.base import MemoryId, now
 from contracts.catalog import HydrateReply, HydrateRequest, Row
 from contracts.encode import EncodeReply, ForgetReply, ForgetRequest
 from contracts.errors import MemlaneError
-from contracts.memory import by_shard, unpack_vector
+from contracts.memory import unpack_vector
 from contracts.ports import Bus, BusFault
+from contracts.shards import by_shard
 from contracts.stores import Lease
 from contracts.topics import SummariseRequest, summary_id
 from contracts.work import EmbedReply, EmbedRequest

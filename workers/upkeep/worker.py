@@ -12,6 +12,7 @@ from contracts import subjects, wire
 from contracts.base import Position
 from contracts.errors import ErrorCode, NotFound
 from contracts.ports import Bus, Call, Endpoint, Entry, Log
+from contracts.shards import WHOLE
 from contracts.stores import Lease
 from contracts.topics import TopicsQuery, TopicsRequest
 from workers.lane import Progress, follow
@@ -34,7 +35,7 @@ class UpkeepWorker:
         self, log: Log, bus: Bus, lease: Lease, index: TopicIndex, replica: str, shards: int, every_s: float
     ) -> None:
         self._log, self._index, self._every_s = log, index, every_s
-        self._durable = subjects.durable("upkeep", 0, replica)
+        self._durable = subjects.durable("upkeep", WHOLE, replica)
         self._progress = Progress(0)
         self._rounds = Rounds(bus, index, self._progress, lease, replica, shards)
         self._caught_up, self._wake = anyio.Event(), anyio.Event()
@@ -59,7 +60,7 @@ class UpkeepWorker:
         ready()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_house)
-            await follow(self._log, self._durable, None, self, self._progress, self._caught_up.set)
+            await follow(self._log, self._durable, WHOLE, self, self._progress, self._caught_up.set)
 
     async def _keep_house(self) -> None:
         """The schedule: a round every so often, and at once where a word of a summary is to be forgotten for good. None
@@ -98,7 +99,7 @@ class UpkeepWorker:
         wire.check_project(project)
         request = wire.decode(TopicsRequest, call.data or b"{}")
         reply = self._index.listing(project, request.limit)
-        if not reply.total and await self._log.end(project, None) == 0:
+        if not reply.total and await self._log.end(project) == 0:
             raise NotFound(ErrorCode.UNKNOWN_PROJECT, "nothing was ever encoded into this project", project=project)
         return wire.encode(reply)
 
