@@ -8,17 +8,14 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import anyio
-import nats
-import nats.errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from pydantic import BaseModel
 
 from contracts import subjects, wire
-from contracts.access import AT_ONCE, Access
+from contracts.access import Access
 from contracts.addressing import NO_PROJECT, SILENT_HEADER, header
-from contracts.base import MESSAGE_OVERHEAD
-from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest
-from contracts.denials import Denials
+from contracts.catalog import InspectReply, InspectRequest, ListReply, ListRequest, Row
 from contracts.edges import (
     LinkReply,
     LinkRequest,
@@ -29,11 +26,13 @@ from contracts.edges import (
     UnlinkRequest,
 )
 from contracts.encode import EncodeReply, EncodeRequest, ForgetReply, ForgetRequest, RestoreReply, RestoreRequest
-from contracts.errors import Denied, ErrorCode, InvalidRequest, MemlaneError, Unavailable
+from contracts.errors import MemlaneError
 from contracts.graph import GraphFetchReply, GraphFetchRequest
+from contracts.link import Link
 from contracts.memory import EdgeKind
 from contracts.query import FeedbackReply, FeedbackRequest, QueryReply, QueryRequest
 from contracts.recall import RecallReply, RecallRequest
+from contracts.retries import DEFAULT_RETRIES
 from contracts.schema import DeclareReply, DeclareRequest, Schema, SchemaRequest, VersionedSchema
 from contracts.topics import TopicsReply, TopicsRequest
 from contracts.txn import DEFAULT_TIMEOUT_S, AbortReply, BeginReply, BeginRequest, CommitReply, EndRequest
@@ -56,6 +55,10 @@ class MemoryClient:
     the service knows. `access` is the credential for a service that is locked; what it does not allow raises Denied.
     Where the quota is spent in silent mode, the reply has `silent` set. `headers` gives what goes with each call, such
     as the `traceparent` of the caller's trace.
+
+    A call that fails with a retryable error is made up to `retries` times again, within `timeout_s` and the request's
+    own `deadline_ms`; no retry takes effect twice. The connection is made once, and again whenever it breaks; a call
+    that waits meanwhile fails as Unavailable, or is made again. One client serves any number of calls at once.
     """
 
     def __init__(
@@ -66,12 +69,12 @@ class MemoryClient:
         timeout_s: float = 15.0,
         access: Access | None = None,
         headers: Callable[[], Mapping[str, str]] | None = None,
+        retries: int = DEFAULT_RETRIES,
     ) -> None:
         if project is not None:
             wire.check_project(project)
-        self.project, self._url, self._timeout_s = NO_PROJECT if project is None else project, url, timeout_s
-        self._access, self._denials, self._headers = access or Access(), Denials(), headers
-        self._client: Client | None = None
+        self.project = NO_PROJECT if project is None else project
+        self._link = Link(url, access or Access(), timeout_s, retries, headers)
 
     async def __aenter__(self) -> MemoryClient:
         await self.connection()
@@ -80,34 +83,29 @@ class MemoryClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._client is not None:
-            await self._client.close()
+        await self.close()
 
-    async def encode(self, text: str, **fields: Any) -> EncodeReply:
+    async def close(self) -> None:
+        """Calls that still wait fail as Unavailable."""
+        await self._link.close()
+
+    async def encode(self, /, text: str, **fields: Any) -> EncodeReply:
         return await self.call("encode", wire.validate(EncodeRequest, {"text": text, **fields}), EncodeReply)
 
     async def ingest(self, request: EncodeRequest) -> None:
         """Put an encode request on the ingest queue: returns once the queue has stored it, before it is encoded."""
-        client = await self.connection()
-        data = wire.encode_request(request)
-        self._check_size(client, data)
-        subject = subjects.ingest(self.project)
-        try:
-            with self._denials.waiting(subject):
-                await client.jetstream().publish(subject, data, timeout=self._timeout_s)
-        except (TimeoutError, nats.errors.Error) as error:
-            raise Unavailable(ErrorCode.UNAVAILABLE, "the ingest queue did not answer", reason=str(error)) from None
+        await self._link.store(subjects.ingest(self.project), request)
 
-    async def forget(self, id: str, **fields: Any) -> ForgetReply:
+    async def forget(self, /, id: str, **fields: Any) -> ForgetReply:
         return await self.call("forget", wire.validate(ForgetRequest, {"id": id, **fields}), ForgetReply)
 
     async def restore(self, id: str) -> RestoreReply:
         return await self.call("restore", wire.validate(RestoreRequest, {"id": id}), RestoreReply)
 
-    async def recall(self, cue: str, **fields: Any) -> RecallReply:
+    async def recall(self, /, cue: str, **fields: Any) -> RecallReply:
         return await self.call("recall", wire.validate(RecallRequest, {"cue": cue, **fields}), RecallReply)
 
-    async def query(self, query: str, **fields: Any) -> QueryReply:
+    async def query(self, /, query: str, **fields: Any) -> QueryReply:
         """The `k` best memories by seven weighted signals."""
         return await self.call("query", wire.validate(QueryRequest, {"query": query, **fields}), QueryReply)
 
@@ -136,7 +134,18 @@ class MemoryClient:
             raise
         txn.committed = await self.commit(begun.txn_id)
 
-    async def begin(self, **fields: Any) -> BeginReply:
+    def session(self, session: str) -> Session:
+        """The verbs of this client, inside one session.
+
+        ::
+
+            async with memory.session("ses-1") as session:
+                await session.encode("Customer 8821 cannot log in")
+                await session.query("MFA login issues")
+        """
+        return Session(self, session)
+
+    async def begin(self, /, **fields: Any) -> BeginReply:
         return await self.call("txn.begin", wire.validate(BeginRequest, fields), BeginReply)
 
     async def commit(self, txn_id: str) -> CommitReply:
@@ -145,13 +154,24 @@ class MemoryClient:
     async def abort(self, txn_id: str) -> AbortReply:
         return await self.call("txn.abort", wire.validate(EndRequest, {"txn_id": txn_id}), AbortReply)
 
-    async def list(self, **fields: Any) -> ListReply:
+    async def list(self, /, **fields: Any) -> ListReply:
         return await self.call("list", wire.validate(ListRequest, fields), ListReply)
+
+    async def memories(self, /, **fields: Any) -> AsyncIterator[Row]:
+        """All that `list` would list, page by page; ``limit`` is the size of a page. What is written meanwhile may or
+        may not be among it."""
+        page = await self.list(**{"limit": 100} | fields)
+        while True:
+            for row in page.memories:
+                yield row
+            if page.cursor is None:
+                return
+            page = await self.list(**{"limit": 100} | fields | {"cursor": page.cursor})
 
     async def inspect(self, id: str) -> InspectReply:
         return await self.call("inspect", wire.validate(InspectRequest, {"id": id}), InspectReply)
 
-    async def graph_fetch(self, **fields: Any) -> GraphFetchReply:
+    async def graph_fetch(self, /, **fields: Any) -> GraphFetchReply:
         return await self.call("graph_fetch", wire.validate(GraphFetchRequest, fields), GraphFetchReply)
 
     async def declare_schema(self, schema: Schema | dict[str, Any], *, dry_run: bool = False) -> DeclareReply:
@@ -162,11 +182,11 @@ class MemoryClient:
     async def schema(self) -> VersionedSchema:
         return await self.call("schema.get", SchemaRequest(), VersionedSchema)
 
-    async def usage(self, **fields: Any) -> UsageReply:
+    async def usage(self, /, **fields: Any) -> UsageReply:
         """``day`` (a date, none: today) is the last of ``days`` (1 to 92)."""
         return await self.call("usage", wire.validate(UsageRequest, fields), UsageReply)
 
-    async def topics(self, **fields: Any) -> TopicsReply:
+    async def topics(self, /, **fields: Any) -> TopicsReply:
         """The largest topics, at most ``limit`` of them."""
         return await self.call("topics", wire.validate(TopicsRequest, fields), TopicsReply)
 
@@ -178,59 +198,29 @@ class MemoryClient:
         fields = {"source": source, "kind": kind, "target": target}
         return await self.call("unlink", wire.validate(UnlinkRequest, fields), LinkReply)
 
-    async def plan(self, start: Mapping[str, str], goal: Mapping[str, str], **fields: Any) -> PlanReply:
+    async def plan(self, /, start: Mapping[str, str], goal: Mapping[str, str], **fields: Any) -> PlanReply:
         """Each end is ``{"id": ...}`` or ``{"text": ...}``."""
         request = wire.validate(PlanRequest, {"start": dict(start), "goal": dict(goal), **fields})
         return await self.call("plan", request, PlanReply)
 
-    async def reason(self, claim: Mapping[str, str], **fields: Any) -> ReasonReply:
+    async def reason(self, /, claim: Mapping[str, str], **fields: Any) -> ReasonReply:
         """The claim is ``{"id": ...}`` or ``{"text": ...}``."""
         return await self.call("reason", wire.validate(ReasonRequest, {"claim": dict(claim), **fields}), ReasonReply)
 
     async def call(self, verb: str, request: BaseModel, reply: type[R]) -> R:
-        """Any verb by name. A call that was cut off may or may not have been carried out: give writes a request_id,
-        and a retry is safe."""
-        client = await self.connection()
-        data = wire.encode_request(request)
-        self._check_size(client, data)
-        subject, headers = subjects.verb(self.project, verb), dict(self._headers()) if self._headers else None
-        try:
-            with self._denials.waiting(subject):
-                message = await client.request(subject, data, timeout=self._timeout_s, headers=headers)
-        except nats.errors.NoRespondersError:
-            raise Unavailable(ErrorCode.UNAVAILABLE, f"nobody serves {verb}: is memlane up?", verb=verb) from None
-        except (TimeoutError, nats.errors.Error) as error:
-            kind = type(error).__name__
-            raise Unavailable(ErrorCode.UNAVAILABLE, f"no answer to {verb} ({kind})", verb=verb) from None
-        answer = wire.decode_reply(reply, message.data)
-        if header(message.headers or {}, SILENT_HEADER) == "1" and issubclass(reply, Metered):
-            return answer.model_copy(update={"silent": True})
-        return answer
+        """Any verb by name."""
+
+        def read(message: Msg) -> R:
+            answer = wire.decode_reply(reply, message.data)
+            if header(message.headers or {}, SILENT_HEADER) == "1" and issubclass(reply, Metered):
+                return answer.model_copy(update={"silent": True})
+            return answer
+
+        return await self._link.request(subjects.verb(self.project, verb), request, verb, read)
 
     async def connection(self) -> Client:
         """The connection, made anew when it was closed for good. Raises Denied when the credential is refused."""
-        if self._client is None or self._client.is_closed:
-            try:
-                self._client = await self._connect()
-            except (TimeoutError, nats.errors.Error, OSError) as error:
-                if "authorization violation" in str(error).lower():
-                    raise Denied(ErrorCode.NOT_PERMITTED, f"NATS at {self._url} refuses the credential") from None
-                raise Unavailable(
-                    ErrorCode.UNAVAILABLE, f"cannot reach NATS at {self._url}: is memlane up?", reason=str(error)
-                ) from None
-        return self._client
-
-    async def _connect(self) -> Client:
-        """Fail fast at first, so that a wrong address is told at once; once connected, reconnect for ever."""
-        options = {"error_cb": self._denials.hear, **self._access.options()}
-        probe = await nats.connect(self._url, **AT_ONCE, **options)
-        await probe.close()
-        return await nats.connect(self._url, max_reconnect_attempts=-1, reconnect_time_wait=0.2, **options)
-
-    def _check_size(self, client: Client, data: bytes) -> None:
-        limit = client.max_payload - MESSAGE_OVERHEAD
-        if len(data) > limit:
-            raise InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"the request is {len(data)} bytes", limit=limit)
+        return await self._link.connection()
 
 
 class Transaction:
@@ -240,11 +230,35 @@ class Transaction:
         self._client, self.txn_id = client, txn_id
         self.committed: CommitReply | None = None
 
-    async def encode(self, text: str, **fields: Any) -> EncodeReply:
+    async def encode(self, /, text: str, **fields: Any) -> EncodeReply:
         return await self._client.encode(text, txn_id=self.txn_id, **fields)
 
-    async def forget(self, id: str, **fields: Any) -> ForgetReply:
+    async def forget(self, /, id: str, **fields: Any) -> ForgetReply:
         return await self._client.forget(id, txn_id=self.txn_id, **fields)
 
-    async def recall(self, cue: str, **fields: Any) -> RecallReply:
+    async def recall(self, /, cue: str, **fields: Any) -> RecallReply:
         return await self._client.recall(cue, txn_id=self.txn_id, **fields)
+
+
+class Session:
+    """The verbs of a client, inside one session: what is encoded belongs to it, a recall looks at nothing else, and in
+    a query what scored well in it before is lifted. A field that a call names itself wins: ``session=None`` asks beyond
+    the session. It holds nothing open, so the same session may be entered anywhere, any number of times."""
+
+    def __init__(self, client: MemoryClient, session: str) -> None:
+        self._client, self.id = client, session
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def encode(self, /, text: str, **fields: Any) -> EncodeReply:
+        return await self._client.encode(text, **{"session": self.id} | fields)
+
+    async def recall(self, /, cue: str, **fields: Any) -> RecallReply:
+        return await self._client.recall(cue, **{"session": self.id} | fields)
+
+    async def query(self, /, query: str, **fields: Any) -> QueryReply:
+        return await self._client.query(query, **{"session_id": self.id} | fields)

@@ -21,11 +21,10 @@ def text(number: int) -> str:
 async def test_two_hundred_projects_do_not_see_each_other(stack: Stack) -> None:
     written: dict[int, str] = {}
     async with MemoryClient(stack.url, project="many-0") as one:
-        link = await one.connection()
 
         def client(number: int) -> MemoryClient:
             memory = MemoryClient(stack.url, project=f"many-{number}")
-            memory._client = link  # two hundred projects, not two hundred links
+            memory._link = one._link  # two hundred projects, not two hundred links
             return memory
 
         async def encode(memory: MemoryClient, number: int) -> None:
