@@ -32,6 +32,9 @@ class EncodeRequest(Message):
 
     The same content (text, session, occurred_at, source, metadata) is one memory, however often it is sent, unless
     `allow_duplicates` is set. A `request_id` makes a retry safe, and a clash with other content visible.
+
+    `created_at` is for what comes from elsewhere: when it was told, never in the future; `ttl_s` counts from then.
+    Without `extract` the memory names and states what the request says, and nothing is found in its text.
     """
 
     text: Text
@@ -52,6 +55,8 @@ class EncodeRequest(Message):
     edges: Annotated[tuple[AssertedEdge, ...], Field(max_length=MAX_EDGES)] = ()
     supersedes: Annotated[tuple[MemoryId, ...], Field(max_length=MAX_EDGES)] = ()
     vector: tuple[float, ...] | None = None
+    created_at: Instant | None = None
+    extract: bool = True
     allow_duplicates: bool = False
     txn_id: TxnId | None = None
 

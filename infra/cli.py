@@ -13,7 +13,7 @@ import typer
 from contracts import wire
 from contracts.client import MemoryClient
 from contracts.errors import MemlaneError, to_reply
-from infra import cli_backup, cli_edges, cli_memory, cli_query, cli_schema, cli_security, cli_txn, telemetry
+from infra import cli_backup, cli_edges, cli_memory, cli_move, cli_query, cli_schema, cli_security, cli_txn, telemetry
 from infra import cli_render as render
 from infra import settings as settings_module
 from infra.cli_common import (
@@ -213,6 +213,7 @@ app.command(name="eval")(evaluate)
 cli_memory.add_to(app)
 cli_edges.add_to(app)
 cli_query.add_to(app)
+cli_move.add_to(app)
 app.add_typer(cli_backup.app, name="backup")
 app.add_typer(cli_schema.app, name="schema")
 app.add_typer(cli_txn.app, name="txn")

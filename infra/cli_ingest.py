@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from contracts.client import MemoryClient
 from contracts.encode import EncodeReply, EncodeRequest
 from contracts.errors import MemlaneError
 from infra.cli_common import access
-from infra.readers import read_each
+from infra.readers import Item, read_each
 
 #: Encodes in flight: enough that the embedder's batches are full.
 IN_FLIGHT = 48
@@ -56,40 +56,54 @@ class Report:
 async def ingest_file(file: Path, form: str | None, project: str, url: str, queue: bool, progress: bool) -> Report:
     """Read, encode, report. Raises what the reader raises for a file it cannot read at all, and Unavailable when
     nobody can be reached; a bad line is counted and the rest goes on."""
+    items = [(f"item {place}", item) for place, item in read_each(file, form)]
+    return await pour(items, len(items), file.name, project, url, queue, progress)
+
+
+async def pour(
+    items: Iterable[tuple[str, Item | MemlaneError]],
+    total: int,
+    name: str,
+    project: str,
+    url: str,
+    queue: bool,
+    progress: bool,
+) -> Report:
+    """Store items, each with its place, as fast as they are taken, and no faster read. Raises Unavailable when nobody
+    can be reached; a bad one is counted and the rest goes on."""
     report = Report()
-    items = list(read_each(file, form))
     started = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
                TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, disable=not progress, transient=True) as bar:
-        task = bar.add_task(file.name, total=len(items), rate="")
+        task = bar.add_task(name, total=total, rate="")
         async with AsyncExitStack() as stack:
             clients: dict[str, MemoryClient] = {}
             limiter = anyio.Semaphore(IN_FLIGHT)
             async with anyio.create_task_group() as tasks:
                 for place, item in items:
                     if isinstance(item, MemlaneError):
-                        _fail(report, f"item {place}", item)
+                        _fail(report, place, item)
                         continue
-                    name = item.project or project
-                    if name not in clients:
-                        clients[name] = await stack.enter_async_context(
-                            MemoryClient(url, project=name, access=access())
+                    whose = item.project or project
+                    if whose not in clients:
+                        clients[whose] = await stack.enter_async_context(
+                            MemoryClient(url, project=whose, access=access())
                         )
-                        report.projects.add(name)
+                        report.projects.add(whose)
                     await limiter.acquire()
 
-                    async def one(client: MemoryClient, request: EncodeRequest, place: int) -> None:
+                    async def one(client: MemoryClient, request: EncodeRequest, place: str) -> None:
                         try:
                             await _store(client, request, queue, report)
                         except MemlaneError as error:
-                            _fail(report, f"item {place}", error)
+                            _fail(report, place, error)
                         finally:
                             limiter.release()
                             report.took_s = time.monotonic() - started
                             bar.update(task, advance=1, rate=f"{report.rate:.0f}/s")
 
-                    tasks.start_soon(one, clients[name], item.request, place)
+                    tasks.start_soon(one, clients[whose], item.request, place)
     report.took_s = time.monotonic() - started
     return report
 

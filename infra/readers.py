@@ -142,10 +142,30 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         first = False
 
 
-def _json_line(line: bytes) -> Item:
+def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The value of each line that is not blank, with its number; in place of one that is no JSON, its error. Raises
+    InvalidRequest for a file that cannot be read."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise _bad(path, f"cannot read {path}: {(error.strerror or 'unknown error').lower()}") from None
+    with file:
+        for number, line in enumerate(_lines(file), start=1):
+            if line.strip():
+                try:
+                    yield number, _json_value(line)
+                except InvalidRequest as error:
+                    yield number, error
+
+
+def _json_value(line: bytes) -> Any:
     if len(line) > MAX_LINE_BYTES:
         raise InvalidRequest(ErrorCode.PAYLOAD_TOO_LARGE, f"over {MAX_LINE_BYTES} bytes", limit=MAX_LINE_BYTES)
-    value = wire.parse(line)
+    return wire.parse(line)
+
+
+def _json_line(line: bytes) -> Item:
+    value = _json_value(line)
     if not isinstance(value, dict):
         raise InvalidRequest(ErrorCode.INVALID_REQUEST, "must be a JSON object", got=type(value).__name__)
     project = value.pop("project", None)

@@ -14,15 +14,16 @@ from contracts.base import now
 from contracts.catalog import NamesReply, NamesRequest
 from contracts.encode import EncodeRequest
 from contracts.errors import ErrorCode, InvalidRequest, MemlaneError, Unavailable
+from contracts.identity import memory_id
 from contracts.memory import Entity, MemoryRecord, Statement
 from contracts.names import normalise, spans
 from contracts.ports import Bus, BusFault
 from contracts.work import EmbedReply, EmbedRequest
-from workers.encode.digest import memory_id, request_digest
+from workers.encode.digest import request_digest
 from workers.encode.quality import quality_of
 from workers.encode.vectors import caller_vector
 from workers.encode.vocabulary import Vocabularies, Vocabulary
-from workers.extract import Extractor
+from workers.extract import Extraction, Extractor
 
 #: One embed request stays well under the bus's message size, there and back.
 MOST_TEXTS, MOST_BYTES = 128, 400_000
@@ -80,10 +81,10 @@ class EncodePipeline:
     def _understand(
         self, draft: Draft, stated: tuple[Statement, ...], known: Known, vocabulary: Vocabulary
     ) -> tuple[tuple[Entity, ...], tuple[Statement, ...]]:
-        """The caller's entities and statements first; extraction adds entities, and statements where there are none,
-        less what the schema does not know."""
+        """The caller's entities and statements first; extraction, unless he wants none, adds entities, and statements
+        where there are none, less what the schema does not know."""
         request = draft.request
-        found = self._extractor.extract(request.text, known)
+        found = self._extractor.extract(request.text, known) if request.extract else Extraction()
         entities = {normalise(entity.name): entity for entity in request.entities}
         for relation in request.relations:
             for name in (relation.source, relation.target):
@@ -145,6 +146,9 @@ def _parts(texts: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _record(draft: Draft) -> MemoryRecord:
     request, at = draft.request, now()
+    created = request.created_at or at
+    if created > at:
+        raise InvalidRequest(ErrorCode.OUT_OF_RANGE, "created_at is in the future", field="created_at")
     key = memory_id(draft.project, request)
     if key in request.supersedes or any(edge.target == key for edge in request.edges):
         raise InvalidRequest(ErrorCode.INVALID_REQUEST, "a memory cannot supersede or link itself", field="supersedes")
@@ -153,7 +157,7 @@ def _record(draft: Draft) -> MemoryRecord:
         project=draft.project,
         text=request.text,
         kind=request.kind,
-        created_at=at,
+        created_at=created,
         changed_at=at,
         occurred_at=request.occurred_at,
         session=request.session,
@@ -163,7 +167,7 @@ def _record(draft: Draft) -> MemoryRecord:
         salience=request.salience,
         confidence=request.confidence,
         quality=quality_of(request.text),
-        expires_at=at + timedelta(seconds=request.ttl_s) if request.ttl_s else None,
+        expires_at=created + timedelta(seconds=request.ttl_s) if request.ttl_s else None,
         metadata=request.metadata,
         relations=request.relations,
         edges=request.edges,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contracts import wire
 from contracts.encode import EncodeReply, EncodeRequest
+from contracts.identity import memory_id
 from contracts.usage import Charge, Kind, Tariff
-from workers.encode.digest import memory_id
 
 CHARGE: Charge = {Kind.ENCODE: 1}
 

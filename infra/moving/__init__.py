@@ -1,0 +1,1 @@
+"""Memories out of a project and into one: files, and what carries them."""
