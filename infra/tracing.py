@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import anyio
@@ -72,9 +73,11 @@ async def traced(role: str, shard: int, replica: str) -> AsyncIterator[Spans | N
         yield _spans
     finally:
         _spans = None
-        # in a thread that is left to itself where nobody takes the spans: a stop waits for no collector
-        with anyio.move_on_after(FLUSH_S, shield=True):
-            await run_sync(provider.shutdown, abandon_on_cancel=True)
+        # where nobody takes the spans it would go on for long, and an ordinary thread hold up the end of the process
+        flush = Thread(target=provider.shutdown, daemon=True)
+        flush.start()
+        with anyio.CancelScope(shield=True):
+            await run_sync(flush.join, FLUSH_S)
 
 
 def _cannot(field: str, message: str) -> InvalidRequest:
