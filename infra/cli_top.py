@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from contextlib import nullcontext
 from typing import Annotated
@@ -35,10 +36,22 @@ def top(
 
     Example: memlane top --every 1
     """
-    try:
-        anyio.run(_watch, nats, every, once, as_json)
-    except KeyboardInterrupt:  # by then the terminal is as it was
-        return
+    anyio.run(_until_interrupted, nats, every, once, as_json)
+
+
+async def _until_interrupted(url: str, every_s: float, once: bool, as_json: bool) -> None:
+    """A cancel scope says so again and again: a single cancellation, as at a KeyboardInterrupt, is lost where it comes
+    at the very moment at which an answer does (CPython issue 86296)."""
+    async with anyio.create_task_group() as tasks:
+
+        async def heed() -> None:
+            with anyio.open_signal_receiver(signal.SIGINT) as signals:
+                async for _ in signals:
+                    tasks.cancel_scope.cancel()
+
+        tasks.start_soon(heed)
+        await _watch(url, every_s, once, as_json)
+        tasks.cancel_scope.cancel()
 
 
 async def _watch(url: str, every_s: float, once: bool, as_json: bool) -> None:

@@ -47,7 +47,7 @@ async def test_who_follows_the_log_goes_on(client: Client) -> None:
     log, js = JetStreamLog(client), client.jetstream()
     before = await log.end("follow")
     for data in FOREIGN:
-        await js.publish(subjects.log("follow", 0, derive_id("before")), data)
+        await js.publish(subjects.log("follow", derive_id("before")), data)
     good = MemoryRecord(id=derive_id("good"), project="follow", text="a", created_at=now(), changed_at=now())
     position = await log.append(good, 0)
     async for batch in log.follow("foreign-a", WHOLE, before):

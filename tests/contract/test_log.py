@@ -35,7 +35,7 @@ async def test_what_cannot_be_read_holds_nobody_up(client: Client, garbage: byte
     name = f"log-{len(garbage)}"
     good = MemoryRecord(id=derive_id(name), project=name, text=name, created_at=at, changed_at=at)
     await log.append(good, 0)
-    ack = await client.jetstream().publish(subjects.log(name, 0, derive_id("bad")), garbage)
+    ack = await client.jetstream().publish(subjects.log(name, derive_id("bad")), garbage)
     index, progress, ready = Index(), Progress(0), anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follow, log, name, 0, index, progress, ready.set)

@@ -383,7 +383,7 @@ async def test_the_operator_sees_every_process(locked: Stack, vault: Vault) -> N
     assert "eof_received" not in done.stderr
     assert done.stderr == ""
     scaled = cli(*flags, "scale", "orchestrator", "2", "--nats", locked.url, "--json")
-    assert orjson.loads(scaled.stdout)["started"] == ["orchestrator-0-2"]
+    assert orjson.loads(scaled.stdout)["started"] == ["orchestrator-2"]
 
 
 async def test_backups_have_a_credential_of_their_own(locked: Stack, vault: Vault, tmp_path: Path) -> None:
