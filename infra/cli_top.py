@@ -41,7 +41,7 @@ def top(
 
 async def _until_interrupted(url: str, every_s: float, once: bool, as_json: bool) -> None:
     """A cancel scope says so again and again: a single cancellation, as at a KeyboardInterrupt, is lost where it comes
-    at the very moment at which an answer does (CPython issue 86296)."""
+    at the very moment at which an answer does."""
     async with anyio.create_task_group() as tasks:
 
         async def heed() -> None:

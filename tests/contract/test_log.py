@@ -12,6 +12,7 @@ from contracts import subjects
 from contracts.base import now
 from contracts.memory import MemoryRecord, derive_id
 from contracts.ports import Entry
+from contracts.shards import WHOLE
 from infra.nats_log import JetStreamLog
 from workers.lane import Progress, follow
 
@@ -38,7 +39,7 @@ async def test_what_cannot_be_read_holds_nobody_up(client: Client, garbage: byte
     ack = await client.jetstream().publish(subjects.log(name, derive_id("bad")), garbage)
     index, progress, ready = Index(), Progress(0), anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follow, log, name, 0, index, progress, ready.set)
+        tasks.start_soon(follow, log, name, WHOLE, index, progress, ready.set)
         with anyio.fail_after(10):
             await ready.wait()
             assert await progress.reached(ack.seq, anyio.current_time() + 5)
